@@ -1,0 +1,1 @@
+//! Errors that more than one module of the library raises.

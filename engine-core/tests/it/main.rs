@@ -1,0 +1,3 @@
+//! All integration tests of the library, in one binary.
+
+mod golden_dir;
