@@ -15,6 +15,7 @@ pub(crate) fn golden_dir() -> PathBuf {
 ///
 /// # Panics
 /// When the file is missing otherwise, or is not of the expected form.
+#[expect(clippy::print_stderr, reason = "a skipped file must be seen in the test output")]
 pub(crate) fn golden<T: DeserializeOwned>(name: &str) -> Option<T> {
     let path = golden_dir().join(name);
     let text = match std::fs::read_to_string(&path) {
