@@ -2,6 +2,12 @@
 
 use crate::drop7::PublicState;
 
+pub mod fair;
+mod planes;
+mod readiness;
+
+pub use fair::FairLeaf;
+
 /// An evaluation of positions that are not over, in points.
 pub trait Leaf {
     /// Whether the value depends on the visible next disc. When it does not, a search may evaluate
@@ -10,6 +16,22 @@ pub trait Leaf {
 
     /// The value of `state` in points. `state` is never over; its board need not be canonical.
     fn value(&self, state: &PublicState) -> f64;
+
+    /// The values of `state` with each of `discs` (1..=7) as its visible next disc, written to the
+    /// first `discs.len()` places of `out`: the same bits as [`Leaf::value`] one by one. Leaves of
+    /// which only a part depends on the disc override it to compute the rest once.
+    fn values(&self, state: &PublicState, discs: &[u8], out: &mut [f64]) {
+        if Self::READS_NEXT_DISC {
+            for (value, &disc) in out.iter_mut().zip(discs) {
+                *value = self.value(&state.with_next_disc(disc));
+            }
+        } else {
+            let value = self.value(state);
+            for out in out.iter_mut().take(discs.len()) {
+                *out = value;
+            }
+        }
+    }
 }
 
 impl<L: Leaf + ?Sized> Leaf for &L {
@@ -17,5 +39,9 @@ impl<L: Leaf + ?Sized> Leaf for &L {
 
     fn value(&self, state: &PublicState) -> f64 {
         (**self).value(state)
+    }
+
+    fn values(&self, state: &PublicState, discs: &[u8], out: &mut [f64]) {
+        (**self).values(state, discs, out);
     }
 }

@@ -1,6 +1,7 @@
 //! All integration tests of the library, in one binary.
 
 mod golden_dir;
+mod leaf;
 mod rng;
 mod rules;
 mod trajectories;
