@@ -5,3 +5,4 @@ mod leaf;
 mod rng;
 mod rules;
 mod trajectories;
+mod tuples;

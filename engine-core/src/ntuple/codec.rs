@@ -1,0 +1,86 @@
+//! Base-10 numbers of packed cells. A word holds one cell per nibble; its code reads the lowest
+//! nibble as the least significant digit. Nibbles above 9 have no code and never occur on a board.
+
+use crate::drop7::Board;
+use crate::drop7::board::SIDE;
+
+/// Codes of two, three and four nibbles.
+static CODE2: [u8; 1 << 8] = code2();
+static CODE3: [u16; 1 << 12] = code3();
+static CODE4: [u16; 1 << 16] = code4();
+
+const fn digits(word: usize) -> u32 {
+    let mut code = 0;
+    let mut shift = 16;
+    while shift > 0 {
+        shift -= 4;
+        code = code * 10 + ((word >> shift) & 15) as u32;
+    }
+    code
+}
+
+const fn code2() -> [u8; 1 << 8] {
+    let mut table = [0; 1 << 8];
+    let mut word = 0;
+    while word < table.len() {
+        table[word] = digits(word) as u8;
+        word += 1;
+    }
+    table
+}
+
+const fn code3() -> [u16; 1 << 12] {
+    let mut table = [0; 1 << 12];
+    let mut word = 0;
+    while word < table.len() {
+        table[word] = digits(word) as u16;
+        word += 1;
+    }
+    table
+}
+
+const fn code4() -> [u16; 1 << 16] {
+    let mut table = [0; 1 << 16];
+    let mut word = 0;
+    while word < table.len() {
+        table[word] = digits(word) as u16;
+        word += 1;
+    }
+    table
+}
+
+/// The code of the two lowest nibbles, 0..=99.
+#[inline]
+pub fn pair(word: u32) -> u32 {
+    u32::from(CODE2[(word & 0xff) as usize])
+}
+
+/// The code of the three lowest nibbles, 0..=999.
+#[inline]
+pub fn triple(word: u32) -> u32 {
+    u32::from(CODE3[(word & 0xfff) as usize])
+}
+
+/// The code of the four lowest nibbles, 0..=9 999.
+#[inline]
+pub fn quad(word: u32) -> u32 {
+    u32::from(CODE4[(word & 0xffff) as usize])
+}
+
+/// The code of the seven lowest nibbles, 0..=9 999 999.
+#[inline]
+pub fn line(word: u32) -> u32 {
+    quad(word) + 10_000 * triple(word >> 16)
+}
+
+/// The rows of a board as words, top row first: the nibble at bit `4 c` is the cell of column `c`.
+#[inline]
+pub fn row_words(board: &Board) -> [u32; SIDE] {
+    let mut rows = [0; SIDE];
+    for (c, word) in board.columns().iter().enumerate() {
+        for (r, row) in rows.iter_mut().enumerate() {
+            *row |= ((word >> (4 * (SIDE - 1 - r))) & 15) << (4 * c);
+        }
+    }
+    rows
+}
