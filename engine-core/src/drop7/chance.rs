@@ -122,10 +122,19 @@ pub fn scenario_seed(
     mix32(hash ^ policy_seed ^ depth.wrapping_add(1).wrapping_mul(B))
 }
 
+/// Hash of one chance event under a scenario seed: it rotates and jitters the strata of all samples.
+#[inline]
+pub const fn event_seed(seed: u32, domain: u32, event: u32) -> u32 {
+    mix32(seed ^ domain ^ event.wrapping_add(1).wrapping_mul(B))
+}
+
 /// Point of the unit interval for `sample` of `count` strata, in `[0, 1)`: the strata are rotated
 /// by the event's hash and jittered inside.
 pub fn stratified_unit(seed: u32, sample: u32, count: u32, domain: u32, event: u32) -> f64 {
-    let event_seed = mix32(seed ^ domain ^ event.wrapping_add(1).wrapping_mul(B));
+    unit_of_event(event_seed(seed, domain, event), sample, count)
+}
+
+fn unit_of_event(event_seed: u32, sample: u32, count: u32) -> f64 {
     let stratum = (sample + event_seed % count) % count;
     let bits = mix32(event_seed ^ sample.wrapping_add(1).wrapping_mul(A));
     let jitter = f64::from(bits) / 4_294_967_296.0;
@@ -135,12 +144,17 @@ pub fn stratified_unit(seed: u32, sample: u32, count: u32, domain: u32, event: u
 /// The disc of [`stratified_unit`], 1..=7.
 #[inline]
 pub fn stratified_disc(seed: u32, sample: u32, count: u32, domain: u32, event: u32) -> u8 {
+    disc_of_event(event_seed(seed, domain, event), sample, count)
+}
+
+/// The disc, 1..=7, of sample `sample` (0..count) of the event with this [`event_seed`].
+#[inline]
+pub fn disc_of_event(event_seed: u32, sample: u32, count: u32) -> u8 {
     if count == 7 {
         // Seven strata over seven discs: the stratum is the disc, whatever the jitter.
-        let event_seed = mix32(seed ^ domain ^ event.wrapping_add(1).wrapping_mul(B));
         return ((sample + event_seed % 7) % 7) as u8 + 1;
     }
-    (stratified_unit(seed, sample, count, domain, event) * 7.0) as u8 + 1
+    (unit_of_event(event_seed, sample, count) * 7.0) as u8 + 1
 }
 
 /// The sampled next disc after a move: the same for every column of a node.

@@ -6,9 +6,9 @@
 //! the other in row-major order, so nothing here may be re-associated or fused.
 //! Refused: learning, and any look at the score, the level or the number of moves played.
 
-use super::Leaf;
 use super::planes::{Cells, Planes};
 use super::readiness::{Descending, HALVES, Row};
+use super::{BoardPart, Leaf};
 use crate::drop7::board::SIDE;
 use crate::drop7::{Board, PublicState};
 
@@ -58,22 +58,26 @@ impl Leaf for FairLeaf {
         finish(board_value(&terms), vertical_options(state.board(), state.next_disc()))
     }
 
-    /// Seventeen of the terms do not look at the disc: they are computed once.
-    fn values(&self, state: &PublicState, discs: &[u8], out: &mut [f64]) {
+    /// The weighted sum of the seventeen terms that do not read the disc; nibble `d` of `by_disc`
+    /// counts the columns in which a disc `d` would become number `d` from the bottom.
+    fn board_part(&self, state: &PublicState) -> BoardPart {
         if state.is_over() {
-            out.iter_mut().take(discs.len()).for_each(|value| *value = GAME_OVER);
-            return;
+            return BoardPart { value: GAME_OVER, by_disc: 0 };
         }
-        let board = board_value(&board_terms(state.board(), state.moves_remaining()));
-        let mut columns_of_height = [0_u32; SIDE + 1];
-        for column in 0..SIDE {
-            columns_of_height[state.board().height(column) as usize] += 1;
+        let value = board_value(&board_terms(state.board(), state.moves_remaining()));
+        let by_disc = (0..SIDE)
+            .map(|column| state.board().height(column))
+            .filter(|&height| height < SIDE as u32)
+            .map(|height| 1 << (4 * (height + 1)))
+            .sum();
+        BoardPart { value, by_disc }
+    }
+
+    fn finish(&self, part: BoardPart, state: &PublicState) -> f64 {
+        if state.is_over() {
+            return GAME_OVER;
         }
-        for (value, &disc) in out.iter_mut().zip(discs) {
-            // A disc pops vertically where it becomes disc number `disc` of its column.
-            let height = usize::from(disc).wrapping_sub(1);
-            *value = finish(board, columns_of_height.get(height).copied().unwrap_or(0));
-        }
+        finish(part.value, (part.by_disc >> (4 * (state.next_disc() & 7))) & 15)
     }
 }
 

@@ -17,21 +17,33 @@ pub trait Leaf {
     /// The value of `state` in points. `state` is never over; its board need not be canonical.
     fn value(&self, state: &PublicState) -> f64;
 
-    /// The values of `state` with each of `discs` (1..=7) as its visible next disc, written to the
-    /// first `discs.len()` places of `out`: the same bits as [`Leaf::value`] one by one. Leaves of
-    /// which only a part depends on the disc override it to compute the rest once.
-    fn values(&self, state: &PublicState, discs: &[u8], out: &mut [f64]) {
+    /// Everything about `state` that does not depend on its visible next disc, for
+    /// [`Leaf::finish`]. A search keeps it for all samples that differ in the next disc only.
+    ///
+    /// The two defaults fit every leaf; a leaf of which only a small part reads the disc overrides
+    /// both.
+    fn board_part(&self, state: &PublicState) -> BoardPart {
         if Self::READS_NEXT_DISC {
-            for (value, &disc) in out.iter_mut().zip(discs) {
-                *value = self.value(&state.with_next_disc(disc));
-            }
+            BoardPart::default()
         } else {
-            let value = self.value(state);
-            for out in out.iter_mut().take(discs.len()) {
-                *out = value;
-            }
+            BoardPart { value: self.value(state), by_disc: 0 }
         }
     }
+
+    /// The bits of [`Leaf::value`] of `state`, from the part of any position that differs from it
+    /// in the next disc at most.
+    fn finish(&self, part: BoardPart, state: &PublicState) -> f64 {
+        if Self::READS_NEXT_DISC { self.value(state) } else { part.value }
+    }
+}
+
+/// What [`Leaf::board_part`] knows. Only the leaf that made it reads it.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct BoardPart {
+    /// Points, or a partial sum of them.
+    pub value: f64,
+    /// Eight nibbles to be selected by the disc, as the leaf likes.
+    pub by_disc: u32,
 }
 
 impl<L: Leaf + ?Sized> Leaf for &L {
@@ -41,7 +53,11 @@ impl<L: Leaf + ?Sized> Leaf for &L {
         (**self).value(state)
     }
 
-    fn values(&self, state: &PublicState, discs: &[u8], out: &mut [f64]) {
-        (**self).values(state, discs, out);
+    fn board_part(&self, state: &PublicState) -> BoardPart {
+        (**self).board_part(state)
+    }
+
+    fn finish(&self, part: BoardPart, state: &PublicState) -> f64 {
+        (**self).finish(part, state)
     }
 }

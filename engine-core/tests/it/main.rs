@@ -4,5 +4,6 @@ mod golden_dir;
 mod leaf;
 mod rng;
 mod rules;
+mod search;
 mod trajectories;
 mod tuples;
