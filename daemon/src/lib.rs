@@ -1,1 +1,5 @@
-//! stub
+//! heldout: preregistered game-AI experiments whose held-out games are opened exactly once.
+#![forbid(unsafe_code)]
+
+pub mod clock;
+pub mod domain;

@@ -1,1 +1,3 @@
+//! Parses the command line and calls the library.
+
 fn main() {}

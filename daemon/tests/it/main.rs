@@ -1,1 +1,1 @@
-fn main() {}
+//! All integration tests of the daemon, in one binary.

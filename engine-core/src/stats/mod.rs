@@ -1,1 +1,3 @@
-//! Placeholder.
+//! Statistics of paired games.
+
+pub mod gate;

@@ -1,0 +1,1 @@
+//! Canonical bytes and digests. (helper D fills this room)
