@@ -78,8 +78,14 @@ impl Layout {
         Ok(())
     }
 
+    /// [`Layout::features`] of a board that is known to be canonical.
     #[inline]
-    fn canonical_features(&self, board: &Board, moves_remaining: u8, out: &mut Features) {
+    pub(crate) fn canonical_features(
+        &self,
+        board: &Board,
+        moves_remaining: u8,
+        out: &mut Features,
+    ) {
         let phase = u64::from(moves_remaining.clamp(1, 5)) - 1;
         let bucket = self.fill_bucket(board);
         let columns = board.columns();

@@ -148,12 +148,15 @@ pub enum LayoutError {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Layout {
-    phase: Phase,
-    fill: Fill,
-    places: [Option<Place>; FAMILIES],
+    /// First entry of each family, [`ABSENT`] for those that are not read.
+    first: [u64; FAMILIES],
     entries: u64,
     active: u8,
+    phase: Phase,
+    fill: Fill,
 }
+
+const ABSENT: u64 = u64::MAX;
 
 /// Where a family lies: `first + table * stride + (bucket * phases + phase) * patterns + pattern`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -168,16 +171,21 @@ pub struct Place {
 
 impl Layout {
     fn new(families: [bool; FAMILIES], phase: Phase, fill: Fill) -> Self {
-        let buckets = if fill == Fill::None { 1 } else { FILL_BUCKETS };
-        let mut layout = Self { phase, fill, places: [None; FAMILIES], entries: 0, active: 0 };
+        let mut layout = Self { first: [ABSENT; FAMILIES], entries: 0, active: 0, phase, fill };
         for family in Family::ALL.into_iter().filter(|&family| families[family as usize]) {
-            let phases = if phase.applies(family) { PHASES } else { 1 };
-            let stride = buckets * phases * family.patterns();
-            layout.places[family as usize] = Some(Place { first: layout.entries, stride, phases });
-            layout.entries += family.tables() * stride;
+            layout.first[family as usize] = layout.entries;
+            layout.entries += family.tables() * layout.stride(family);
             layout.active += family.tables() as u8;
         }
         layout
+    }
+
+    const fn phases(&self, family: Family) -> u64 {
+        if self.phase.applies(family) { PHASES } else { 1 }
+    }
+
+    const fn stride(&self, family: Family) -> u64 {
+        self.buckets() * self.phases(family) * family.patterns()
     }
 
     /// Number of entries, at least 30 million.
@@ -192,12 +200,18 @@ impl Layout {
 
     /// The families of the layout, in memory order.
     pub fn families(&self) -> impl Iterator<Item = Family> {
-        Family::ALL.into_iter().filter(|&family| self.places[family as usize].is_some())
+        Family::ALL.into_iter().filter(|&family| self.place(family).is_some())
     }
 
     /// Where a family lies; `None` when the layout does not read it.
     pub const fn place(&self, family: Family) -> Option<Place> {
-        self.places[family as usize]
+        match self.first[family as usize] {
+            ABSENT => None,
+            first => {
+                let (stride, phases) = (self.stride(family), self.phases(family));
+                Some(Place { first, stride, phases })
+            }
+        }
     }
 
     /// Which families are phase-keyed.
@@ -211,19 +225,19 @@ impl Layout {
     }
 
     /// Whether tables are split by fill.
-    pub fn is_filled(&self) -> bool {
-        self.fill != Fill::None
+    pub const fn is_filled(&self) -> bool {
+        !matches!(self.fill, Fill::None)
     }
 
     /// Buckets of every table: 5 when split by fill, else 1.
-    pub fn buckets(&self) -> u64 {
+    pub const fn buckets(&self) -> u64 {
         if self.is_filled() { FILL_BUCKETS } else { 1 }
     }
 
     /// The same layout, not split by fill.
     #[must_use]
     pub fn without_fill(&self) -> Self {
-        Self::new(self.places.map(|place| place.is_some()), self.phase, Fill::None)
+        Self::new(self.first.map(|first| first != ABSENT), self.phase, Fill::None)
     }
 
     /// The start value of every entry when an unseen board is to be worth `total` row rises:

@@ -10,8 +10,11 @@
 //! Values are in units of one row rise, 17 000 points ([`RISE`]).
 
 pub mod codec;
+pub mod direct;
 pub mod features;
+pub mod file;
 pub mod layout;
+pub mod leaf;
 mod pages;
 pub mod tables;
 
@@ -47,6 +50,31 @@ pub trait Weights {
         features.as_slice().iter().fold(0.0, |sum, &index| sum + self.weight(index))
     }
 
+    /// The values of many positions, in row rises: bit for bit [`Weights::value`] of each. The sums
+    /// of four positions run side by side, because one sum alone waits for its own additions.
+    ///
+    /// # Panics
+    /// When `out` is shorter than `features`, and as [`Weights::value`].
+    #[inline]
+    fn values(&self, features: &[Features], out: &mut [f32]) {
+        let (fours, rest) = features.as_chunks::<4>();
+        let active = self.layout().active();
+        for (four, out) in fours.iter().zip(out.chunks_exact_mut(4)) {
+            let [a, b, c, d] = four.each_ref().map(|features| &features.as_slice()[..active]);
+            let mut sums = [0.0; 4];
+            for k in 0..active {
+                sums[0] += self.weight(a[k]);
+                sums[1] += self.weight(b[k]);
+                sums[2] += self.weight(c[k]);
+                sums[3] += self.weight(d[k]);
+            }
+            out.copy_from_slice(&sums);
+        }
+        for (features, out) in rest.iter().zip(&mut out[4 * fours.len()..]) {
+            *out = self.value(features);
+        }
+    }
+
     /// Copies the entries from `first` on into `out`, for writers that stream a whole table.
     ///
     /// # Panics
@@ -74,6 +102,11 @@ macro_rules! weights_behind {
             #[inline]
             fn value(&self, features: &Features) -> f32 {
                 (**self).value(features)
+            }
+
+            #[inline]
+            fn values(&self, features: &[Features], out: &mut [f32]) {
+                (**self).values(features, out);
             }
 
             fn copy_weights(&self, first: u64, out: &mut [f32]) {

@@ -127,6 +127,21 @@ impl TrainTables {
         }
     }
 
+    /// Stores one word of a record as a file holds it: 0 weight, 1 error, 2 absolute error.
+    pub(super) fn store_bits(&self, index: u64, word: usize, bits: u32) {
+        let stored = if word == 0 { bits ^ self.start } else { bits };
+        self.records.records()[index as usize][word].store(stored, Relaxed);
+    }
+
+    /// Copies one word of the records from `first` on, as a file holds it.
+    pub(super) fn copy_words(&self, first: u64, word: usize, out: &mut [f32]) {
+        let start = if word == 0 { self.start } else { 0 };
+        let first = first as usize;
+        for (record, slot) in self.records.records()[first..first + out.len()].iter().zip(out) {
+            *slot = f32::from_bits(record[word].load(Relaxed) ^ start);
+        }
+    }
+
     /// Moves the value of a position towards `target` by temporal coherence.
     ///
     /// The error is `target - value`, clamped to `±clamp` (at least 0); every entry moves by
@@ -191,6 +206,10 @@ impl Weights for TrainTables {
     #[inline]
     fn weight(&self, index: u64) -> f32 {
         f32::from_bits(self.records.records()[index as usize][0].load(Relaxed) ^ self.start)
+    }
+
+    fn copy_weights(&self, first: u64, out: &mut [f32]) {
+        self.copy_words(first, 0, out);
     }
 }
 
@@ -268,6 +287,13 @@ impl Weights for FrozenTables {
     #[inline]
     fn weight(&self, index: u64) -> f32 {
         f32::from_bits(self.words.records()[index as usize][0].load(Relaxed) ^ self.start)
+    }
+
+    fn copy_weights(&self, first: u64, out: &mut [f32]) {
+        let first = first as usize;
+        for ([word], slot) in self.words.records()[first..first + out.len()].iter().zip(out) {
+            *slot = f32::from_bits(word.load(Relaxed) ^ self.start);
+        }
     }
 }
 

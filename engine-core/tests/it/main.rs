@@ -1,9 +1,13 @@
 //! All integration tests of the library, in one binary.
 
+mod direct_policy;
 mod golden_dir;
 mod leaf;
 mod rng;
 mod rules;
 mod search;
+mod synthetic;
+mod table_file;
+mod tables;
 mod trajectories;
 mod tuples;

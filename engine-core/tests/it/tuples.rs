@@ -179,11 +179,11 @@ fn reference(layout: &Layout, board: &Board, moves_remaining: u8) -> Vec<u64> {
             .fold(0, |code, dc| (0..tall).fold(code, |code, dr| code * 10 + cells[t + dr][c + dc]))
     };
     let mut tables: Vec<(&str, u64, u64)> = Vec::new();
-    for r in 0..7 {
-        tables.push(("rows", 10_000_000, (0..7).rev().fold(0, |code, c| code * 10 + cells[r][c])));
+    for row in &cells {
+        tables.push(("rows", 10_000_000, row.iter().rev().fold(0, |code, cell| code * 10 + cell)));
     }
     for c in 0..7 {
-        tables.push(("cols", 10_000_000, (0..7).fold(0, |code, r| code * 10 + cells[r][c])));
+        tables.push(("cols", 10_000_000, cells.iter().fold(0, |code, row| code * 10 + row[c])));
     }
     for (name, wide, tall) in [("win23", 2, 3), ("win32", 3, 2), ("win24", 2, 4), ("win42", 4, 2)] {
         let patterns = 10_u64.pow((wide * tall) as u32);

@@ -1,0 +1,204 @@
+//! The one-ply policy: plays every column under seven stratified samples and takes the best mean of
+//! reward plus table value.
+//!
+//! Promised: the same column, value bits and number of simulations as the reference, for a position
+//! and its mirror image alike, and no allocation after the first decision. Refused: looking at
+//! anything but the public position; the samples come from a hash of it.
+//!
+//! It is also the actor of training. What it evaluated for the chosen column can be asked for
+//! afterwards ([`DirectPolicy::evaluated`]), because most real moves end on one of those boards.
+
+use super::{Features, RISE, Weights};
+use crate::drop7::chance::{POLICY_SEED, StratifiedReveals, scenario_seed};
+use crate::drop7::{Board, CENTER_FIRST, Move, PublicState, resolve};
+
+/// Samples of a column whose move reveals gray discs.
+pub const SAMPLES: u32 = 7;
+
+/// Boards that one decision can look at.
+const MAX_LIVE: usize = SAMPLES as usize * CENTER_FIRST.len();
+
+/// What the policy chose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DirectDecision {
+    /// The column, 0 at the left; `None` when the game is over.
+    pub action: Option<usize>,
+    /// Moves that were played out: one for a column that reveals nothing, else [`SAMPLES`].
+    pub simulations: u64,
+}
+
+/// What the policy thinks of one column.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ColumnValue {
+    /// The column **of the canonical board**, 0 at the left.
+    pub column: usize,
+    /// Mean of reward plus value, in row rises.
+    pub value: f32,
+    /// Moves that were played out, 1 or [`SAMPLES`].
+    pub simulations: u64,
+}
+
+/// One simulated move of the current decision.
+#[derive(Clone, Copy)]
+struct Sample {
+    reward: f32,
+    /// Where its board is in the live list; `None` when the move ended the game.
+    live: Option<usize>,
+}
+
+/// The simulated moves of one column.
+#[derive(Clone, Copy)]
+struct Column {
+    place: usize,
+    first: usize,
+    last: usize,
+}
+
+/// The one-ply policy over any tables. One per thread or game: it keeps working memory.
+pub struct DirectPolicy<W> {
+    weights: W,
+    samples: Vec<Sample>,
+    boards: Vec<(Board, u8)>,
+    features: Vec<Features>,
+    values: Vec<f32>,
+    chosen: std::ops::Range<usize>,
+}
+
+impl<W: Weights> DirectPolicy<W> {
+    /// A policy that plays from `weights`.
+    pub fn new(weights: W) -> Self {
+        Self {
+            weights,
+            samples: Vec::with_capacity(MAX_LIVE),
+            boards: Vec::with_capacity(MAX_LIVE),
+            features: Vec::with_capacity(MAX_LIVE),
+            values: Vec::with_capacity(MAX_LIVE),
+            chosen: 0..0,
+        }
+    }
+
+    /// The tables it plays from.
+    pub const fn weights(&self) -> &W {
+        &self.weights
+    }
+
+    /// Chooses a column. Equal values go to the column nearer the centre.
+    pub fn decide(&mut self, state: &PublicState) -> DirectDecision {
+        self.decide_observed(state, |_| {})
+    }
+
+    /// [`DirectPolicy::decide`], showing every legal column to `observe` in the order of preference.
+    pub fn decide_observed(
+        &mut self,
+        state: &PublicState,
+        mut observe: impl FnMut(ColumnValue),
+    ) -> DirectDecision {
+        self.chosen = 0..0;
+        if state.is_over() {
+            return DirectDecision { action: None, simulations: 0 };
+        }
+        let (state, mirrored) = state.canonical();
+        let mut columns = [Column { place: 0, first: 0, last: 0 }; CENTER_FIRST.len()];
+        let legal = self.simulate(&state, &mut columns);
+        self.evaluate();
+
+        let mut best: Option<(ColumnValue, Column)> = None;
+        for &column in &columns[..legal] {
+            let found = self.column_value(column);
+            observe(found);
+            if best.is_none_or(|(most, _)| found.value > most.value) {
+                best = Some((found, column));
+            }
+        }
+        let action = best.map(|(found, column)| {
+            let mut live = self.samples[column.first..column.last].iter().filter_map(|s| s.live);
+            if let Some(first) = live.next() {
+                self.chosen = first..live.next_back().unwrap_or(first) + 1;
+            }
+            if mirrored { 6 - found.column } else { found.column }
+        });
+        DirectDecision { action, simulations: self.samples.len() as u64 }
+    }
+
+    /// The features and the value of `after`, when the last decision looked at exactly this board
+    /// (or its mirror image) behind the column it chose. The value is as old as that decision: in
+    /// single-threaded use nothing has changed since.
+    pub fn evaluated(&self, after: &PublicState) -> Option<(&Features, f32)> {
+        let wanted = (after.board().canonical().0, after.moves_remaining());
+        self.chosen
+            .clone()
+            .find(|&live| self.boards[live] == wanted)
+            .map(|live| (&self.features[live], self.values[live]))
+    }
+
+    /// Plays every legal column out; returns how many there are.
+    fn simulate(&mut self, state: &PublicState, columns: &mut [Column]) -> usize {
+        self.samples.clear();
+        self.boards.clear();
+        let seed = scenario_seed(
+            state.board(),
+            state.next_disc(),
+            state.moves_remaining(),
+            POLICY_SEED,
+            0,
+        );
+        let mut legal = 0;
+        for column in CENTER_FIRST {
+            let first = self.samples.len();
+            for sample in 0..SAMPLES {
+                let mut reveals = StratifiedReveals::new(seed, sample, SAMPLES);
+                let Some(played) = resolve(state, column, &mut reveals) else { break };
+                self.remember(&played);
+                if sample == 0 && played.revealed == 0 {
+                    break;
+                }
+            }
+            if self.samples.len() > first {
+                columns[legal] = Column { place: column, first, last: self.samples.len() };
+                legal += 1;
+            }
+        }
+        legal
+    }
+
+    fn remember(&mut self, played: &Move) {
+        let live = (!played.after.is_over()).then(|| {
+            self.boards.push((played.after.board().canonical().0, played.after.moves_remaining()));
+            self.boards.len() - 1
+        });
+        self.samples.push(Sample { reward: played.delta as f32 / RISE, live });
+    }
+
+    /// Features first, then all sums together: the look-ups of several boards overlap.
+    fn evaluate(&mut self) {
+        let live = self.boards.len();
+        if self.features.len() < live {
+            self.features.resize(live, Features::new());
+        }
+        for ((board, moves_remaining), out) in self.boards.iter().zip(&mut self.features) {
+            self.weights.layout().canonical_features(board, *moves_remaining, out);
+        }
+        self.values.clear();
+        self.values.resize(live, 0.0);
+        self.weights.values(&self.features[..live], &mut self.values);
+    }
+
+    fn column_value(&self, column: Column) -> ColumnValue {
+        let samples = &self.samples[column.first..column.last];
+        let worth = |sample: &Sample| match sample.live {
+            Some(live) => sample.reward + self.values[live],
+            None => sample.reward,
+        };
+        let value = match samples {
+            [only] => worth(only),
+            _ => samples.iter().fold(0.0, |sum, sample| sum + worth(sample)) / SAMPLES as f32,
+        };
+        ColumnValue { column: column.place, value, simulations: samples.len() as u64 }
+    }
+}
+
+impl<W: std::fmt::Debug> std::fmt::Debug for DirectPolicy<W> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DirectPolicy").field("weights", &self.weights).finish_non_exhaustive()
+    }
+}
