@@ -3,9 +3,11 @@
 mod direct_policy;
 mod golden_dir;
 mod leaf;
+mod published;
 mod rng;
 mod rules;
 mod search;
+mod statistics;
 mod synthetic;
 mod table_file;
 mod tables;
