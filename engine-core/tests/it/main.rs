@@ -6,6 +6,7 @@ mod leaf;
 mod published;
 mod rng;
 mod rules;
+mod screen;
 mod search;
 mod statistics;
 mod synthetic;
