@@ -1,1 +1,4 @@
 //! All integration tests of the daemon, in one binary.
+
+mod plan;
+mod sample;
