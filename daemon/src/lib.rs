@@ -1,6 +1,7 @@
 //! heldout: preregistered game-AI experiments whose held-out games are opened exactly once.
 #![forbid(unsafe_code)]
 
+pub mod app;
 pub mod clock;
 pub mod domain;
 pub mod exec;
