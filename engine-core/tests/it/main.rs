@@ -1,6 +1,7 @@
 //! All integration tests of the library, in one binary.
 
 mod direct_policy;
+mod gate;
 mod golden_dir;
 mod leaf;
 mod published;
