@@ -85,3 +85,27 @@ pub fn row_words(board: &Board) -> [u32; SIDE] {
     }
     rows
 }
+
+/// Non-zero digits of each number below 1 000.
+static OCCUPIED3: [u8; 1_000] = occupied3();
+
+const fn occupied3() -> [u8; 1_000] {
+    let mut table = [0; 1_000];
+    let mut code = 0;
+    while code < table.len() {
+        table[code] = (code % 10 != 0) as u8 + (code / 10 % 10 != 0) as u8 + (code >= 100) as u8;
+        code += 1;
+    }
+    table
+}
+
+/// Occupied cells of a pattern: the non-zero digits of its code.
+#[inline]
+pub fn occupied(mut code: u64) -> usize {
+    let mut count = 0;
+    while code != 0 {
+        count += usize::from(OCCUPIED3[(code % 1_000) as usize]);
+        code /= 1_000;
+    }
+    count
+}

@@ -169,6 +169,28 @@ pub struct Place {
     pub phases: u64,
 }
 
+/// What an entry stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Location {
+    /// The family.
+    pub family: Family,
+    /// The table of the family, 0..`family.tables()`.
+    pub table: u64,
+    /// The fill bucket, 0..5; 0 when the layout is not split by fill.
+    pub bucket: u64,
+    /// Drops left until the rise minus one, 0..5; 0 when the family is not phase-keyed.
+    pub phase: u64,
+    /// The cells as a base-10 number, 0..`family.patterns()`.
+    pub pattern: u64,
+}
+
+impl Location {
+    /// Occupied cells of the pattern: its non-zero digits.
+    pub fn occupied(&self) -> usize {
+        super::codec::occupied(self.pattern)
+    }
+}
+
 impl Layout {
     fn new(families: [bool; FAMILIES], phase: Phase, fill: Fill) -> Self {
         let mut layout = Self { first: [ABSENT; FAMILIES], entries: 0, active: 0, phase, fill };
@@ -212,6 +234,36 @@ impl Layout {
                 Some(Place { first, stride, phases })
             }
         }
+    }
+
+    /// What entry `index` stands for; `None` when it is not below [`Layout::entries`].
+    pub fn locate(&self, index: u64) -> Option<Location> {
+        let family =
+            self.families().filter(|&family| self.first[family as usize] <= index).last()?;
+        let Place { first, stride, phases } = self.place(family)?;
+        let within = index - first;
+        let slab = within % stride / family.patterns();
+        (index < self.entries).then(|| Location {
+            family,
+            table: within / stride,
+            bucket: slab / phases,
+            phase: slab % phases,
+            pattern: within % family.patterns(),
+        })
+    }
+
+    /// The entry at `location`: the inverse of [`Layout::locate`]. `None` when the layout has no
+    /// such family, table, bucket, phase or pattern.
+    pub fn index(&self, location: &Location) -> Option<u64> {
+        let Location { family, table, bucket, phase, pattern } = *location;
+        let Place { first, stride, phases } = self.place(family)?;
+        let inside = table < family.tables()
+            && bucket < self.buckets()
+            && phase < phases
+            && pattern < family.patterns();
+        inside.then(|| {
+            first + table * stride + (bucket * phases + phase) * family.patterns() + pattern
+        })
     }
 
     /// Which families are phase-keyed.

@@ -10,12 +10,16 @@
 //! Values are in units of one row rise, 17 000 points ([`RISE`]).
 
 pub mod codec;
+pub mod coverage;
 pub mod direct;
+pub mod edit;
 pub mod features;
 pub mod file;
+pub mod fingerprint;
 pub mod layout;
 pub mod leaf;
 mod pages;
+pub mod promote;
 pub mod tables;
 
 pub use features::Features;

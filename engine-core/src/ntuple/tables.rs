@@ -267,7 +267,7 @@ impl FrozenTables {
         }
     }
 
-    /// Shows every entry that differs from the start value to `visit`, in index order.
+    /// Shows every entry whose bits differ from the start value to `visit`, in index order.
     pub fn for_each_written(&self, mut visit: impl FnMut(u64, f32)) {
         for (index, [word]) in (0..).zip(self.words.records()) {
             let bits = word.load(Relaxed);

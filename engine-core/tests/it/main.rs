@@ -1,6 +1,9 @@
 //! All integration tests of the library, in one binary.
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+#![expect(clippy::float_cmp, reason = "the promise is equal bits, not close values")]
 
 mod direct_policy;
+mod edits;
 mod gate;
 mod golden_dir;
 mod leaf;
