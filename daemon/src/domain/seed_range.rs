@@ -46,6 +46,23 @@ impl<'de> Deserialize<'de> for Seed {
     }
 }
 
+/// Generator whose seeds these are.
+pub const SPACE: &str = "drop7-headless-u32";
+/// Stream of the generator that a lease is about.
+pub const DOMAIN: &str = "environment";
+
+/// Where blocks without a start are drawn: `[0x10000000, 0x70000000)`, lowest free first.
+pub const POOL: SeedRange = SeedRange { start: 0x1000_0000, count: 0x6000_0000 };
+/// Drawn blocks start at multiples of this.
+pub const POOL_ALIGNMENT: u32 = 256;
+
+/// Ranges that no protocol can lease, with what they are kept for.
+pub const RESERVED: [(&str, SeedRange); 3] = [
+    ("the protected block", SeedRange { start: 0x7d00_0000, count: 0x1_0000 }),
+    ("the final block", SeedRange { start: 0xd700_0000, count: 0x100 }),
+    ("the probe block of the CHECK gates", SeedRange { start: 0xa527_6000, count: 0x2000 }),
+];
+
 /// A half-open range of seeds, never empty, never past 2^32.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SeedRange {

@@ -23,3 +23,10 @@ pub struct ArmEstimate {
 pub fn estimate(_protocol: &Protocol) -> Estimate {
     Estimate { arms: Vec::new() }
 }
+
+impl Estimate {
+    /// Why the plan does not fit `budget` bytes, if it does not.
+    pub(super) fn over_memory(&self, _budget: u64) -> Option<String> {
+        None
+    }
+}

@@ -4,8 +4,14 @@
 //! range. It is the only form that is hashed, stored and executed. Documents of people (TOML) and
 //! agents (JSON) become one through [`parse`] or are refused with every fault at once.
 
+mod document;
 mod estimate;
+mod fields;
 mod parse;
+mod screening;
+mod seeds;
+mod training;
+mod values;
 
 use std::collections::BTreeMap;
 
@@ -21,6 +27,12 @@ use super::seed_range::Seed;
 
 /// The format word of this version.
 pub const FORMAT: &str = "heldout-protocol-v1";
+/// Rules id of this build's engine.
+pub const RULES: &str = "drop7-1";
+/// Name of the table that training ends in.
+pub const CANDIDATE: &str = "candidate";
+/// Name of the hand-written leaf.
+pub const FAIR: &str = "fair";
 
 /// A complete protocol document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]

@@ -1,0 +1,510 @@
+//! Tables: trained here, taken over from earlier runs, or edited.
+
+use std::collections::BTreeSet;
+
+use engine_core::ntuple::Layout;
+use serde_json::Value;
+
+use super::fields::{Faults, Fields, Found, Place, Quoted, did_you_mean, items};
+use super::parse::MOST_ITEMS;
+use super::seeds::Blocks;
+use super::values::{name, number, parse, seed, sha256, whole, whole32, word};
+use super::{
+    CANDIDATE, Edit, EditRule, FAIR, Freeze, MainRun, Plateau, PriorTable, Role, SearchSpec,
+    Select, SelectRule, StopRule, TrainArm, Validate,
+};
+use crate::domain::seed_range::Seed;
+
+/// Most moves of one training arm.
+const MOST_MOVES: u64 = 1_000_000_000_000_000;
+/// Moves between two rows of a curve when nothing is said.
+const CHUNK_MOVES: u64 = 5_000_000;
+/// Seed of the exploration streams when nothing is said.
+const TRAIN_SEED: Seed = Seed(0x7d0c_5eed);
+/// Longest game when nothing is said.
+pub(super) const MOVE_CAP: u32 = 2_000;
+/// Longest game that can be asked for.
+pub(super) const MOST_MOVE_CAP: u32 = 1_000_000;
+/// Arm names that mean something else.
+const ARM_WORDS: [&str; 2] = ["main", "selected"];
+
+/// Tables that exist before training, and edits.
+#[derive(Debug, Default)]
+pub(super) struct Tables {
+    pub(super) prior: Vec<Option<PriorTable>>,
+    pub(super) edits: Vec<Option<Edit>>,
+    /// Names of the prior tables, also of those with a fault.
+    pub(super) prior_names: Vec<String>,
+    /// Names of the edits, also of those with a fault.
+    pub(super) edit_names: Vec<String>,
+}
+
+/// Reads a list of things with unique names; `forbidden` are names that mean something else.
+pub(super) fn named_list<'v, T>(
+    value: &'v Value,
+    place: &Place,
+    what: &'static str,
+    forbidden: &[&str],
+    taken: &mut BTreeSet<String>,
+    faults: &mut Faults,
+    mut read: impl FnMut(&mut Fields<'v>, Option<&str>, &mut Faults) -> Option<T>,
+) -> (Vec<Option<T>>, Vec<String>) {
+    let mut names = Vec::new();
+    let mut things = Vec::new();
+    for (value, place) in items(value, place, what, MOST_ITEMS, faults).unwrap_or_default() {
+        let Some(mut fields) = Fields::of(value, place, what, faults) else {
+            things.push(None);
+            continue;
+        };
+        let at = fields.place().key("name");
+        let own = fields.required("name", "a name", faults, name);
+        let mut good = own.is_some();
+        if let Some(own) = &own {
+            if forbidden.contains(&own.as_str()) {
+                faults.add(&at, format!("{own:?} means something else here; choose another name"));
+                good = false;
+            } else if !taken.insert(own.clone()) {
+                faults.add(&at, format!("the name {own:?} is used twice"));
+                good = false;
+            }
+        }
+        let thing = read(&mut fields, own.as_deref(), faults);
+        fields.finish(faults);
+        names.extend(own);
+        things.push(thing.filter(|_| good));
+    }
+    (things, names)
+}
+
+/// Reads `[[tables]]` and `[[edit]]`. Whether an edit's source exists is checked by [`training`],
+/// which knows whether there is a candidate.
+pub(super) fn tables_and_edits(fields: &mut Fields<'_>, faults: &mut Faults) -> Tables {
+    let mut tables = Tables::default();
+    let mut taken = BTreeSet::new();
+    let words = [CANDIDATE, FAIR];
+    if let Some((value, place)) = fields.get("tables") {
+        (tables.prior, tables.prior_names) = named_list(
+            value,
+            &place,
+            "tables",
+            &words,
+            &mut taken,
+            faults,
+            |fields, name, faults| {
+                let sha256 = fields.required("sha256", "digest of the plain file", faults, sha256);
+                Some(PriorTable { name: name?.to_owned(), sha256: sha256? })
+            },
+        );
+    }
+    let spelling = fields.spelled("edit", "edits", faults);
+    if let Some((value, place)) = fields.get(spelling) {
+        (tables.edits, tables.edit_names) = named_list(
+            value,
+            &place,
+            "edits",
+            &words,
+            &mut taken,
+            faults,
+            |fields, name, faults| {
+                let of = fields.required("of", "the table to edit", faults, text);
+                let rules = &[("zero", EditRule::Zero), ("class-mean", EditRule::ClassMean)];
+                let rule =
+                    fields.required("set_untouched_to", "zero or class-mean", faults, word(rules));
+                Some(Edit { name: name?.to_owned(), of: of?, set_untouched_to: rule? })
+            },
+        );
+    }
+    tables
+}
+
+fn text(value: &Value, place: &Place, faults: &mut Faults) -> Option<String> {
+    let text = value.as_str().map(str::to_owned);
+    if text.is_none() {
+        faults.add(place, format!("expected a name, got {}", Found(value)));
+    }
+    text
+}
+
+/// The training of a document.
+#[derive(Debug, Default)]
+pub(super) struct Training {
+    pub(super) train: Vec<Option<TrainArm>>,
+    pub(super) select: Option<Select>,
+    pub(super) main: Option<MainRun>,
+    /// Whether training ends in a table called `candidate`.
+    pub(super) has_candidate: bool,
+}
+
+/// Reads `[train]`, `[select]` and `[main]`, and checks the sources of edits.
+pub(super) fn training<'v>(
+    fields: &mut Fields<'v>,
+    blocks: &mut Blocks,
+    tables: &Tables,
+    budget_threads: Option<u32>,
+    faults: &mut Faults,
+) -> Training {
+    let mut training = Training::default();
+    let mut defaults = None;
+    let mut list = None;
+    match fields.get("train") {
+        Some((value @ Value::Array(_), place)) => list = Some((value, place)),
+        Some((value, place)) => {
+            if let Some(mut table) = Fields::of(value, place, "training defaults and arms", faults)
+            {
+                list = table.get("arm");
+                if list.is_none() {
+                    faults.add(&table.place().key("arm"), "missing: at least one [[train.arm]]");
+                }
+                defaults = Some(table);
+            }
+        }
+        None => {}
+    }
+    let context = Context { tables, budget_threads };
+    if let Some(defaults) = &mut defaults {
+        context.defaults(defaults, faults);
+    }
+    if let Some((value, place)) = &list {
+        if value.as_array().is_some_and(Vec::is_empty) && defaults.is_some() {
+            faults.add(place, "is empty; write at least one [[train.arm]] or leave [train] out");
+        }
+        let mut taken = BTreeSet::new();
+        (training.train, _) = named_list(
+            value,
+            place,
+            "training arms",
+            &ARM_WORDS,
+            &mut taken,
+            faults,
+            |own, name, faults| {
+                own.stack(defaults.as_ref(), None);
+                context.arm(own, name, blocks, faults)
+            },
+        );
+    }
+    let trains = !training.train.is_empty();
+    training.has_candidate = trains || defaults.is_some();
+    training.select = select(fields, trains, faults);
+    training.main = main(fields, trains, defaults.as_ref(), blocks, faults);
+    if let Some(defaults) = defaults {
+        defaults.finish(faults);
+    }
+    edit_sources(fields, tables, training.has_candidate, faults);
+    training
+}
+
+fn select(fields: &mut Fields<'_>, trains: bool, faults: &mut Faults) -> Option<Select> {
+    let Some((value, place)) = fields.get("select") else {
+        if trains {
+            let place = fields.place().key("select");
+            faults
+                .add(&place, "missing: a rule that says which training arm becomes the candidate");
+        }
+        return None;
+    };
+    if !trains {
+        faults.add(&place, "there are no training arms to select from");
+    }
+    let mut select = Fields::of(value, place, "a selection", faults)?;
+    let rules = &[
+        ("largest-final-margin", SelectRule::LargestFinalMargin),
+        ("largest-best-margin", SelectRule::LargestBestMargin),
+    ];
+    let rule =
+        select.required("rule", "largest-final-margin or largest-best-margin", faults, word(rules));
+    select.finish(faults);
+    Some(Select { rule: rule? })
+}
+
+fn main<'v>(
+    fields: &mut Fields<'v>,
+    trains: bool,
+    defaults: Option<&Fields<'v>>,
+    blocks: &mut Blocks,
+    faults: &mut Faults,
+) -> Option<MainRun> {
+    let selects = fields.has("select");
+    let (value, place) = fields.get("main")?;
+    if !trains {
+        faults.add(&place, "the main run trains the selected arm, but there are no training arms");
+    } else if !selects {
+        faults.add(&place, "the main run trains the selected arm, but nothing selects one");
+    }
+    let mut main = Fields::of(value, place, "a main run", faults)?;
+    main.optional("of", faults, word(&[("selected", ())]));
+    let moves = main.required("moves", "moves to train", faults, whole(1..=MOST_MOVES));
+    let rules = &[("largest-margin", Freeze::LargestMargin), ("final", Freeze::Final)];
+    let freeze = main.optional("freeze", faults, word(rules)).unwrap_or(Freeze::LargestMargin);
+    let stop = main.optional("stop", faults, stop_rule).unwrap_or_default();
+    main.stack(defaults, Some(&["chunk_moves", "validate"]));
+    let validate = validate(&mut main, moves, blocks, faults);
+    let chunk_moves = chunk_moves(&mut main, moves, validate.as_ref(), faults);
+    main.finish(faults);
+    Some(MainRun { moves: moves?, chunk_moves: chunk_moves?, validate: validate?, stop, freeze })
+}
+
+fn edit_sources(fields: &mut Fields<'_>, tables: &Tables, candidate: bool, faults: &mut Faults) {
+    let spelling = if fields.get("edits").is_some() { "edits" } else { "edit" };
+    for (index, edit) in tables.edits.iter().enumerate() {
+        let Some(edit) = edit else { continue };
+        let known = tables.prior_names.iter().map(String::as_str);
+        let known: Vec<_> = known.chain(candidate.then_some(CANDIDATE)).collect();
+        if !known.contains(&edit.of.as_str()) {
+            let place = fields.place().key(spelling).index(index).key("of");
+            let guess = did_you_mean(&edit.of, known.iter().copied());
+            let all = if known.is_empty() { String::from("none") } else { known.join(", ") };
+            faults.add(
+                &place,
+                format!(
+                    "no table is called {}{guess}; tables that can be edited: {all}",
+                    Quoted(&edit.of)
+                ),
+            );
+        }
+    }
+}
+
+/// What an arm's fields are checked against.
+struct Context<'c> {
+    tables: &'c Tables,
+    budget_threads: Option<u32>,
+}
+
+/// The parts of an arm that can be defaults, each as far as it is there and right.
+struct Parts {
+    layout: Option<Layout>,
+    moves: Option<u64>,
+    threads: Option<u32>,
+    alpha: Option<f64>,
+    epsilon: Option<f64>,
+    optimistic_rises: Option<f64>,
+    clamp_rises: Option<f64>,
+    move_cap: Option<u32>,
+    train_seed: Option<Seed>,
+    stop: Option<StopRule>,
+    init_from: Option<String>,
+}
+
+impl Context<'_> {
+    /// Looks at every default, so that a wrong one is found also when each arm overrides it.
+    fn defaults(&self, defaults: &mut Fields<'_>, faults: &mut Faults) {
+        self.parts(defaults, faults);
+        defaults.optional("chunk_moves", faults, whole(1..=MOST_MOVES));
+        defaults.get("seeds");
+        defaults.get("validate");
+    }
+
+    fn parts(&self, fields: &mut Fields<'_>, faults: &mut Faults) -> Parts {
+        Parts {
+            layout: fields.optional(
+                "layout",
+                faults,
+                parse("a layout like \"rows,cols,phase=all\""),
+            ),
+            moves: fields.optional("moves", faults, whole(1..=MOST_MOVES)),
+            threads: fields.optional("threads", faults, |value, place, faults| {
+                let threads = whole32(1..=1024)(value, place, faults)?;
+                if let Some(most) = self.budget_threads.filter(|most| threads > *most) {
+                    faults
+                        .add(place, format!("{threads} threads are more than the budget's {most}"));
+                    return None;
+                }
+                Some(threads)
+            }),
+            alpha: fields.optional("alpha", faults, |value, place, faults| {
+                positive(10.0, value, place, faults)
+            }),
+            epsilon: fields.optional("epsilon", faults, number(0.0..=1.0)),
+            optimistic_rises: fields.optional("optimistic_rises", faults, number(0.0..=10_000.0)),
+            clamp_rises: fields.optional("clamp_rises", faults, |value, place, faults| {
+                positive(1_000_000.0, value, place, faults)
+            }),
+            move_cap: fields.optional("move_cap", faults, whole32(1..=MOST_MOVE_CAP)),
+            train_seed: fields.optional("train_seed", faults, seed),
+            stop: fields.optional("stop", faults, stop_rule),
+            init_from: fields.optional("init_from", faults, |value, place, faults| {
+                self.init_from(value, place, faults)
+            }),
+        }
+    }
+
+    fn init_from(&self, value: &Value, place: &Place, faults: &mut Faults) -> Option<String> {
+        let table = text(value, place, faults)?;
+        if self.tables.prior_names.contains(&table) {
+            return Some(table);
+        }
+        if table == CANDIDATE {
+            faults.add(place, "the candidate is what training ends in; nothing can start from it");
+            return None;
+        }
+        let names = || self.tables.prior_names.iter().map(String::as_str);
+        let guess = did_you_mean(&table, names());
+        let all = names().collect::<Vec<_>>().join(", ");
+        let all = if all.is_empty() { "none is declared under [[tables]]" } else { &all };
+        faults.add(
+            place,
+            format!("no table is called {}{guess}; tables to start from: {all}", Quoted(&table)),
+        );
+        None
+    }
+
+    fn arm(
+        &self,
+        fields: &mut Fields<'_>,
+        name: Option<&str>,
+        blocks: &mut Blocks,
+        faults: &mut Faults,
+    ) -> Option<TrainArm> {
+        fields.require("layout", "a layout like \"rows,cols,phase=all\"", faults);
+        fields.require("moves", "moves to train", faults);
+        let parts = self.parts(fields, faults);
+        let seeds = blocks.pick(fields, "seeds", Role::Training, faults);
+        let validate = validate(fields, parts.moves, blocks, faults);
+        let chunk_moves = chunk_moves(fields, parts.moves, validate.as_ref(), faults);
+        Some(TrainArm {
+            name: name?.to_owned(),
+            layout: parts.layout?.to_string(),
+            moves: parts.moves?,
+            chunk_moves: chunk_moves?,
+            threads: parts.threads.or(self.budget_threads)?,
+            alpha: parts.alpha.unwrap_or(1.0),
+            epsilon: parts.epsilon.unwrap_or(0.0),
+            optimistic_rises: parts.optimistic_rises.unwrap_or(20.0),
+            clamp_rises: parts.clamp_rises.unwrap_or(30.0),
+            move_cap: parts.move_cap.unwrap_or(MOVE_CAP),
+            train_seed: parts.train_seed.unwrap_or(TRAIN_SEED),
+            seeds: seeds?.0,
+            validate: validate?,
+            stop: parts.stop.unwrap_or_default(),
+            init_from: parts.init_from,
+        })
+    }
+}
+
+/// A number above 0 that 32 bits can hold, up to `most`.
+fn positive(most: f64, value: &Value, place: &Place, faults: &mut Faults) -> Option<f64> {
+    let positive = value.as_f64().filter(|number| (1e-6..=most).contains(number));
+    if positive.is_none() {
+        faults.add(
+            place,
+            format!("expected a number above 0, from 0.000001 to {most}, got {}", Found(value)),
+        );
+    }
+    positive
+}
+
+fn chunk_moves(
+    fields: &mut Fields<'_>,
+    moves: Option<u64>,
+    validate: Option<&Validate>,
+    faults: &mut Faults,
+) -> Option<u64> {
+    let longest = validate.map(|validate| validate.every_moves);
+    let given = fields.optional("chunk_moves", faults, |value, place, faults| {
+        let chunk = whole(1..=MOST_MOVES)(value, place, faults)?;
+        if let Some(every) = longest.filter(|every| chunk > *every) {
+            faults.add(
+                place,
+                format!(
+                    "a chunk of {chunk} moves skips validation points, which come every {every}"
+                ),
+            );
+        }
+        Some(chunk)
+    });
+    Some(given.unwrap_or(CHUNK_MOVES.min(longest?)).min(moves?))
+}
+
+fn validate(
+    fields: &mut Fields<'_>,
+    moves: Option<u64>,
+    blocks: &mut Blocks,
+    faults: &mut Faults,
+) -> Option<Validate> {
+    let what = "validation points like { every_moves = 50_000_000 }";
+    fields.require("validate", what, faults);
+    let mut fields = fields.nested("validate", "validation points", faults)?;
+    let seeds = blocks.pick(&mut fields, "seeds", Role::Validation, faults);
+    let every =
+        fields.required("every_moves", "moves between points", faults, |value, place, faults| {
+            let every = whole(1..=MOST_MOVES)(value, place, faults)?;
+            if let Some(moves) = moves.filter(|moves| every > *moves) {
+                faults.add(
+                    place,
+                    format!("the arm ends after {moves} moves, before its first point"),
+                );
+            }
+            Some(every)
+        });
+    let games = fields.optional("games", faults, |value, place, faults| {
+        let games = whole32(2..=u32::MAX)(value, place, faults)?;
+        if let Some((name, block)) = seeds.as_ref().filter(|(_, block)| games > block.count) {
+            faults.add(
+                place,
+                format!("{games} games are more than the {} seeds of block {name:?}", block.count),
+            );
+        }
+        Some(games)
+    });
+    let search = fields.optional("search", faults, search_spec);
+    let wrong_search = fields.get("search").is_some() && search.is_none();
+    fields.finish(faults);
+    let (name, block) = seeds?;
+    if games.is_none() && block.count < 2 {
+        faults.add(
+            &Place::default().key("seeds").key(&name).key("count"),
+            "a validation point compares at least 2 games",
+        );
+    }
+    if wrong_search {
+        return None;
+    }
+    Some(Validate {
+        seeds: name,
+        every_moves: every?,
+        games: games.unwrap_or(block.count),
+        search: search.unwrap_or(SearchSpec { depth: 3, strata: 7 }),
+    })
+}
+
+/// Reads `{ depth, strata }`.
+pub(super) fn search_spec(value: &Value, place: &Place, faults: &mut Faults) -> Option<SearchSpec> {
+    let mut fields =
+        Fields::of(value, place.clone(), "a search like { depth = 3, strata = 7 }", faults)?;
+    let depth = fields.required("depth", "plies, 1 to 4", faults, whole32(1..=4));
+    let strata = fields.required("strata", "samples per move, 1 to 7", faults, whole32(1..=7));
+    fields.finish(faults);
+    Some(SearchSpec { depth: depth?, strata: strata? })
+}
+
+fn stop_rule(value: &Value, place: &Place, faults: &mut Faults) -> Option<StopRule> {
+    let mut fields = Fields::of(value, place.clone(), "a stop rule", faults)?;
+    let plateau = fields.optional("plateau", faults, plateau);
+    fields.finish(faults);
+    Some(StopRule { plateau })
+}
+
+fn plateau(value: &Value, place: &Place, faults: &mut Faults) -> Option<Plateau> {
+    let mut fields = Fields::of(value, place.clone(), "a plateau rule", faults)?;
+    let window = fields.required("window", "points per window", faults, whole32(1..=10_000));
+    let least = fields.required(
+        "min_points",
+        "points before it is looked at",
+        faults,
+        |value, place, faults| {
+            let least = whole32(2..=100_000)(value, place, faults)?;
+            if let Some(window) = window.filter(|window| least < 2 * window) {
+                faults.add(
+                    place,
+                    format!(
+                        "two windows of {window} points need {} points; got {least}",
+                        2 * window
+                    ),
+                );
+            }
+            Some(least)
+        },
+    );
+    fields.finish(faults);
+    Some(Plateau { window: window?, min_points: least? })
+}
