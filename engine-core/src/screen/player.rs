@@ -1,7 +1,12 @@
 //! Who plays a screen.
 
+use std::sync::Arc;
+
 use crate::drop7::{CENTER_FIRST, PublicState};
 use crate::leaf::{FairLeaf, Leaf};
+use crate::ntuple::direct::DirectPolicy;
+use crate::ntuple::leaf::TableLeaf;
+use crate::ntuple::{FrozenTables, Weights};
 use crate::search::{Decision, SearchConfig, Searcher};
 
 /// A player of a screen: cheap to share between workers, the same for every game.
@@ -15,6 +20,8 @@ pub enum Player {
         /// What is asked at the horizon.
         leaf: SearchLeaf,
     },
+    /// The one-ply policy over tables. Its work is the number of simulated moves.
+    Direct(Arc<FrozenTables>),
     /// The first legal column of 3, 2, 4, 1, 5, 0, 6. Its work is 0.
     CenterFirst,
 }
@@ -25,6 +32,8 @@ pub enum Player {
 pub enum SearchLeaf {
     /// The frozen fair leaf.
     Fair,
+    /// Tables.
+    Tables(Arc<FrozenTables>),
 }
 
 /// What a policy chose for one move.
@@ -53,6 +62,10 @@ impl Player {
             Self::Search { config, leaf: SearchLeaf::Fair } => {
                 Box::new(Searcher::new(*config, FairLeaf))
             }
+            Self::Search { config, leaf: SearchLeaf::Tables(tables) } => {
+                Box::new(Searcher::new(*config, TableLeaf::new(&**tables)))
+            }
+            Self::Direct(tables) => Box::new(DirectPolicy::new(&**tables)),
             Self::CenterFirst => Box::new(CenterFirst),
         }
     }
@@ -66,6 +79,18 @@ impl<L: Leaf> Policy for Searcher<L> {
             work: decision.work,
             complete: decision.completed_depth >= self.config().depth,
             search: Some(decision),
+        }
+    }
+}
+
+impl<W: Weights> Policy for DirectPolicy<W> {
+    fn choose(&mut self, state: &PublicState) -> Choice {
+        let decision = self.decide(state);
+        Choice {
+            action: decision.action,
+            work: decision.simulations,
+            complete: true,
+            search: None,
         }
     }
 }
