@@ -86,12 +86,7 @@ impl<L: Leaf> Policy for Searcher<L> {
 impl<W: Weights> Policy for DirectPolicy<W> {
     fn choose(&mut self, state: &PublicState) -> Choice {
         let decision = self.decide(state);
-        Choice {
-            action: decision.action,
-            work: decision.simulations,
-            complete: true,
-            search: None,
-        }
+        Choice { action: decision.action, work: decision.simulations, complete: true, search: None }
     }
 }
 

@@ -12,6 +12,7 @@ mod rng;
 mod rules;
 mod screen;
 mod search;
+mod search_leaf;
 mod statistics;
 mod synthetic;
 mod table_file;
