@@ -151,10 +151,29 @@ impl TrainTables {
     /// # Panics
     /// When the features were extracted with a larger layout.
     pub fn update(&self, features: &Features, target: f32, alpha: f32, clamp: f32) -> UpdateReport {
+        let mut beta_sum = 0.0;
+        let (prediction, delta) = self.update_adding(features, target, alpha, clamp, &mut beta_sum);
+        UpdateReport { prediction, delta, beta_sum }
+    }
+
+    /// [`TrainTables::update`] that adds the step sizes to a running sum, entry by entry: summed over
+    /// a run, the figure is rounded after every entry and not once per update. Returns the value
+    /// before the update and the clamped error.
+    ///
+    /// # Panics
+    /// As [`TrainTables::update`].
+    pub fn update_adding(
+        &self,
+        features: &Features,
+        target: f32,
+        alpha: f32,
+        clamp: f32,
+        betas: &mut f64,
+    ) -> (f32, f32) {
         let prediction = self.value(features);
         let delta = (target - prediction).max(-clamp).min(clamp);
         let step = alpha * delta / f32::from(self.layout.active() as u8);
-        let mut beta_sum = 0.0;
+        let mut beta_sum = *betas;
         let records = self.records.records();
         for &index in features.as_slice() {
             let [weight, error, abs_error] = &records[index as usize];
@@ -167,7 +186,8 @@ impl TrainTables {
             abs_error.store((a + delta.abs()).to_bits(), Relaxed);
             beta_sum += f64::from(beta);
         }
-        UpdateReport { prediction, delta, beta_sum }
+        *betas = beta_sum;
+        (prediction, delta)
     }
 
     /// Entries that have learned: those that saw an error other than zero.

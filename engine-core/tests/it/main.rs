@@ -2,20 +2,26 @@
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 #![expect(clippy::float_cmp, reason = "the promise is equal bits, not close values")]
 
+mod checkpoints;
 mod direct_policy;
 mod edits;
 mod gate;
 mod golden_dir;
 mod leaf;
+mod plateau;
 mod published;
 mod rng;
 mod rules;
 mod screen;
 mod search;
 mod search_leaf;
+mod serial_curves;
 mod statistics;
 mod synthetic;
 mod table_file;
 mod tables;
+mod td_serial;
+mod train_config;
+mod train_parallel;
 mod trajectories;
 mod tuples;
