@@ -6,3 +6,4 @@ pub mod clock;
 pub mod domain;
 pub mod exec;
 pub mod http;
+pub mod store;
