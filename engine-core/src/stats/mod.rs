@@ -2,9 +2,10 @@
 //! analysis (numpy summation order, quantile rule and random stream); whatever is not finite, empty
 //! or unpaired is refused with an error that says where, and no figure is ever rounded for display.
 //!
-//! Nothing here knows how games were played: series of numbers come in, in seed order, and plain
-//! serialisable structs go out.
+//! Nothing here knows how games were played: series of numbers or rows come in, in seed order, and
+//! plain serialisable structs go out.
 
+pub mod arm;
 pub mod bootstrap;
 pub mod cohort;
 pub mod gate;
@@ -18,6 +19,7 @@ pub mod reading;
 pub mod student;
 pub mod summary;
 
+pub use arm::ArmSummary;
 pub use bootstrap::{Bootstrap, Bounds};
 pub use cohort::{Cohort, CohortError, Metric, PlannedArm, Played, ScreenPlan};
 pub use gate::{Criterion, GateCheck, GateError, GateReport};

@@ -2,6 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 #![expect(clippy::float_cmp, reason = "the promise is equal bits, not close values")]
 
+mod arms;
+mod check;
 mod checkpoints;
 mod direct_policy;
 mod edits;
