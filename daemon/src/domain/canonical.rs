@@ -29,7 +29,7 @@ pub(crate) const MAX_FAULTS: usize = 100;
 ///
 /// # Errors
 /// [`Code::TooLarge`] over [`MAX_BYTES`]; [`Code::MalformedDocument`] when the bytes are not UTF-8
-/// (with the offset of the first bad one) or begin with a byte order mark.
+/// (with the offset of the first bad one), begin with a byte order mark, or hold nothing.
 pub fn text(bytes: &[u8]) -> Result<&str, Refusal> {
     if bytes.len() > MAX_BYTES {
         return Err(Refusal::new(
@@ -45,6 +45,9 @@ pub fn text(bytes: &[u8]) -> Result<&str, Refusal> {
     if text.starts_with('\u{feff}') {
         return Err(malformed("the document begins with a byte order mark")
             .at("", "the first three bytes are a byte order mark; save the file without it"));
+    }
+    if text.trim().is_empty() {
+        return Err(malformed("the document is empty").at("", "there is nothing to read"));
     }
     Ok(text)
 }

@@ -35,11 +35,14 @@ impl Place {
 #[derive(Debug, Default)]
 pub(super) struct Faults {
     found: Vec<FieldError>,
+    /// Faults of numbers and dates as they are written; a fault of the field itself says more.
+    written: Vec<FieldError>,
 }
 
 impl Faults {
-    pub(super) fn new(found: Vec<FieldError>) -> Self {
-        Self { found }
+    /// Starts with faults of values as they are written.
+    pub(super) fn new(written: Vec<FieldError>) -> Self {
+        Self { found: Vec::new(), written }
     }
 
     pub(super) fn add(&mut self, place: &Place, detail: impl Into<String>) {
@@ -52,16 +55,19 @@ impl Faults {
     /// Whether this very place is at fault already.
     fn any_at(&self, place: &Place) -> bool {
         let pointer = pointer(&place.0);
-        self.found.iter().any(|fault| fault.pointer == pointer)
+        self.found.iter().chain(&self.written).any(|fault| fault.pointer == pointer)
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.found.is_empty()
+        self.found.is_empty() && self.written.is_empty()
     }
 
     /// The faults, with the line of each when the document is written in lines.
     pub(super) fn into_errors(self, lines: &Lines<'_>) -> Vec<FieldError> {
-        let mut errors = self.found;
+        let Self { found: mut errors, mut written } = self;
+        written.retain(|fault| errors.iter().all(|error| error.pointer != fault.pointer));
+        written.truncate(MAX_FAULTS - errors.len());
+        errors.append(&mut written);
         for error in &mut errors {
             if let Some(line) = lines.line_of(&error.pointer) {
                 error.detail = format!("{} (line {line})", error.detail);

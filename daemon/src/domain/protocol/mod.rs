@@ -19,7 +19,7 @@ use engine_core::stats::gate::Criterion;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-pub use estimate::{ArmEstimate, Estimate, estimate};
+pub use estimate::{ArmEstimate, ArmStage, Estimate, Peak, TableEstimate, Totals, estimate};
 pub use parse::{MediaType, parse};
 
 use super::ids::{ExperimentId, TheoryId};

@@ -17,7 +17,7 @@ use super::{
     Amendment, Budget, Checks, FORMAT, Information, Kind, Protocol, RULES, TheoryDraft, TheoryRef,
     Tier, estimate,
 };
-use crate::domain::canonical::read_json_leniently;
+use crate::domain::canonical::{MAX_FAULTS, read_json_leniently};
 use crate::domain::refusal::{Code, Refusal};
 
 /// How a document is written.
@@ -64,8 +64,12 @@ pub fn parse(bytes: &[u8], media: MediaType) -> Result<Protocol, Refusal> {
     let protocol = read(&value, &mut faults);
     if !faults.is_empty() {
         let errors = faults.into_errors(&lines);
-        let fields = if errors.len() == 1 { "one field is" } else { "several fields are" };
-        let detail = format!("the protocol is refused: {fields} wrong");
+        let fields = match errors.len() {
+            1 => String::from("one field is wrong"),
+            MAX_FAULTS => format!("{MAX_FAULTS} fields or more are wrong"),
+            several => format!("{several} fields are wrong"),
+        };
+        let detail = format!("the protocol is refused: {fields}");
         return Err(Refusal { errors, ..Refusal::new(Code::InvalidProtocol, detail) }
             .hint("protocols/README.md describes every field"));
     }

@@ -249,6 +249,9 @@ fn contrast(
     faults: &mut Faults,
 ) -> Option<[String; 2]> {
     let pair = pair(value, place, "arm names", faults)?;
+    if arms.is_empty() {
+        return None;
+    }
     let names = pair.map(|(value, place)| {
         let name = value.as_str().unwrap_or_default();
         if arms.iter().any(|arm| arm == name) {
@@ -256,7 +259,7 @@ fn contrast(
         }
         if value.is_string() {
             let guess = did_you_mean(name, arms.iter().map(String::as_str));
-            let all = if arms.is_empty() { String::from("none") } else { arms.join(", ") };
+            let all = arms.join(", ");
             faults.add(
                 &place,
                 format!("no screen arm is called {}{guess}; arms: {all}", Quoted(name)),

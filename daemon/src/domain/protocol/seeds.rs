@@ -46,9 +46,9 @@ pub(super) fn blocks(fields: &mut Fields<'_>, faults: &mut Faults) -> Blocks {
             };
             for (name, value) in map {
                 let place = place.key(name);
-                if check_name(name, &place, faults) {
-                    blocks.known.insert(name.clone(), block(value, place, faults));
-                }
+                let named = check_name(name, &place, faults);
+                let block = block(value, place, faults).filter(|_| named);
+                blocks.known.insert(name.clone(), block);
             }
             Some(())
         },
@@ -161,6 +161,9 @@ impl Blocks {
             faults.add(place, "expected the name of a block of seeds");
             return None;
         };
+        if self.known.is_empty() {
+            return None;
+        }
         let Some(block) = self.known.get(name) else {
             let names = || self.known.keys().map(String::as_str);
             let guess = did_you_mean(name, names());
@@ -199,7 +202,7 @@ impl Blocks {
                 place,
                 format!("missing: name the {word} block to read; {a:?} and {b:?} both are"),
             ),
-            _ if self.known.values().any(Option::is_none) => {}
+            _ if self.known.is_empty() || self.known.values().any(Option::is_none) => {}
             _ => faults.add(place, format!("missing: the document has no {word} block")),
         }
         None

@@ -195,7 +195,7 @@ pub(super) fn training<'v>(
 
 fn select(fields: &mut Fields<'_>, trains: bool, faults: &mut Faults) -> Option<Select> {
     let Some((value, place)) = fields.get("select") else {
-        if trains {
+        if trains && !fields.has("main") {
             let place = fields.place().key("select");
             faults
                 .add(&place, "missing: a rule that says which training arm becomes the candidate");

@@ -36,8 +36,12 @@ pub(super) fn prose(
             .chars()
             .any(|c| c.is_control() && !(lines && matches!(c, '\n' | '\t' | '\r')))
         {
-            let allowed = if lines { "line breaks and tabs" } else { "none" };
-            faults.add(place, format!("holds control characters; allowed are {allowed}"));
+            let detail = if lines {
+                "holds control characters other than line breaks and tabs"
+            } else {
+                "holds line breaks or other control characters; write one line"
+            };
+            faults.add(place, detail);
         } else {
             return Some(text.to_owned());
         }
@@ -173,8 +177,14 @@ pub(super) fn word<T: Copy>(
         let text = string(value, place, &format!("one of {allowed}"), faults)?;
         let found = words.iter().find(|(word, _)| *word == text).map(|(_, meaning)| *meaning);
         if found.is_none() {
-            let guess = did_you_mean(text, list());
-            faults.add(place, format!("{} is none of {allowed}{guess}", Quoted(text)));
+            let detail = match words {
+                [(only, _)] => format!("{} is not {only:?}, the only word here", Quoted(text)),
+                _ => {
+                    let guess = did_you_mean(text, list());
+                    format!("{} is none of {allowed}{guess}", Quoted(text))
+                }
+            };
+            faults.add(place, detail);
         }
         found
     }
