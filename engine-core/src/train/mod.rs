@@ -1,5 +1,5 @@
-//! Learning the tables by play: a trainer the caller drives chunk by chunk, the plateau rule, and
-//! checkpoints that survive a kill.
+//! Learning the tables by play: a trainer the caller drives chunk by chunk, the validation points
+//! between chunks, the plateau rule, and checkpoints that survive a kill.
 //!
 //! Promised: with one thread, a run is a function of its configuration. Every weight, every
 //! accumulator and every figure equals the reference bit for bit
@@ -13,6 +13,7 @@
 //! | --- | --- |
 //! | [`trainer`] | configuration, the stepper, the state to resume from |
 //! | [`report`] | the figures of one chunk |
+//! | [`validation`] | a validation point: games of the tables against the fair control |
 //! | [`plateau`] | the rule that stops a curve that no longer rises |
 //! | [`schedule`] | thresholds in moves |
 //! | [`best`] | the weights of the best point, as a file with a digest |
@@ -24,6 +25,7 @@ pub mod plateau;
 pub mod report;
 pub mod schedule;
 pub mod trainer;
+pub mod validation;
 
 mod publish;
 mod worker;

@@ -25,5 +25,6 @@ mod tables;
 mod td_serial;
 mod train_config;
 mod train_parallel;
+mod train_run_sample;
 mod trajectories;
 mod tuples;

@@ -55,7 +55,8 @@ struct Trace {
     beta_sum: f64,
     touched_entries: u64,
     fingerprint_fnv: String,
-    trace: Vec<Step>,
+    #[serde(rename = "trace")]
+    steps: Vec<Step>,
     games_played: Vec<Played>,
 }
 
@@ -217,7 +218,7 @@ fn every_step_of_a_game_equals_the_traces() {
         let config = trace_config(trace);
         let tables = TrainTables::fresh(trace.layout, config.optimistic_rises).unwrap();
         let mut policy = DirectPolicy::new(&tables);
-        let mut steps = trace.trace.iter().peekable();
+        let mut steps = trace.steps.iter().peekable();
         let mut games = trace.games_played.iter();
         let (mut moves, mut number) = (0, 0);
         let (mut previous, mut next) = (Features::new(), Features::new());

@@ -41,7 +41,9 @@ pub(crate) struct RunConfig {
     pub(crate) init_from: Option<String>,
     pub(crate) actor: String,
     pub(crate) targets: String,
-    pub(crate) search_depth: u32,
+    /// Of an actor this library does not have.
+    #[serde(rename = "searchDepth")]
+    _search_depth: u32,
     pub(crate) validate_at_start: bool,
 }
 
