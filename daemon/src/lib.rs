@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod app;
+pub mod artifacts;
 pub mod clock;
 pub mod domain;
 pub mod exec;

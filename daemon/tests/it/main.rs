@@ -1,5 +1,6 @@
 //! All integration tests of the daemon, in one binary.
 
+mod artifacts;
 mod bad_protocols;
 mod lab;
 mod plan;
