@@ -6,7 +6,29 @@ use super::Board;
 /// the rise, and whether the game is over.
 ///
 /// The score, the level, the number of moves played and the seed are **not** here, so no leaf,
-/// search or table can read them (`tests/it/boundary/` holds the programs that must not compile).
+/// search or table can read them. `tests/boundary/` holds the programs that must not compile; in
+/// short, this does:
+///
+/// ```
+/// fn seen(state: &engine_core::drop7::PublicState) -> (u8, u8, bool) {
+///     (state.next_disc(), state.moves_remaining(), state.is_over())
+/// }
+/// ```
+///
+/// and none of these does:
+///
+/// ```compile_fail,E0599
+/// fn score(state: &engine_core::drop7::PublicState) -> i64 { state.score() }
+/// ```
+/// ```compile_fail,E0599
+/// fn level(state: &engine_core::drop7::PublicState) -> u32 { state.level() }
+/// ```
+/// ```compile_fail,E0599
+/// fn age(state: &engine_core::drop7::PublicState) -> u32 { state.moves_played() }
+/// ```
+/// ```compile_fail,E0599
+/// fn seed(state: &engine_core::drop7::PublicState) -> u32 { state.seed() }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PublicState {
     pub(crate) board: Board,

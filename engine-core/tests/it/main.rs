@@ -3,13 +3,17 @@
 #![expect(clippy::float_cmp, reason = "the promise is equal bits, not close values")]
 
 mod arms;
+mod boundary;
 mod check;
 mod checkpoints;
+mod coverage;
 mod direct_policy;
 mod edits;
 mod gate;
 mod golden_dir;
 mod leaf;
+mod naive;
+mod naive_leaf;
 mod plateau;
 mod published;
 mod rng;

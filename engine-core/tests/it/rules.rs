@@ -28,6 +28,16 @@ struct Case {
     after: Option<Outcome>,
 }
 
+/// The moves of `moves.json`, for [`crate::coverage`]: position, column, seed of the reveals.
+pub(crate) fn recorded_moves() -> Vec<(PublicState, usize, u32)> {
+    let cases = golden::<File>("moves.json").map(|file| file.moves).unwrap_or_default();
+    let position = |case: &Case| {
+        let board = Board::from_columns(case.board).expect("a board");
+        PublicState::new(board, case.next_disc, case.moves_remaining).expect("a state")
+    };
+    cases.iter().map(|case| (position(case), case.col, case.mulberry_seed)).collect()
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Outcome {

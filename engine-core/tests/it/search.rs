@@ -1,14 +1,16 @@
 //! The search over the frozen fair leaf against the recorded one (`search.json`): column values bit
 //! for bit, actions, and every count of logical work.
 
-use engine_core::drop7::chance::POLICY_SEED;
-use engine_core::drop7::{Board, PublicState};
-use engine_core::leaf::FairLeaf;
+use engine_core::drop7::chance::{Mulberry32, POLICY_SEED};
+use engine_core::drop7::{Board, CENTER_FIRST, PublicState, resolve};
+use engine_core::leaf::{FairLeaf, Leaf};
 use engine_core::search::{Decision, SearchConfig, Searcher, completion_bound};
+use proptest::prelude::*;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
 use crate::golden_dir::golden;
+use crate::naive::any_state;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -238,4 +240,81 @@ fn the_completion_bound_equals_the_recorded_one() {
         assert_eq!(config.work_limit, bound + 1, "{name}");
         assert_eq!(config.policy_seed, POLICY_SEED, "{name}");
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(120))]
+
+    /// A limit that could bind takes the walk that looks before every step; where it does not
+    /// bind, nothing may differ, and where it does, the last whole pass decides.
+    #[test]
+    fn a_work_limit_changes_where_a_decision_stops_and_nothing_else(
+        state in any_state(), strata in 1_u32..=8, slots in 1_usize..300, share in 0.0_f64..1.0
+    ) {
+        let free = SearchConfig {
+            table_slots: slots,
+            ..SearchConfig::bounded(2, strata).expect("searchable")
+        };
+        let whole = Searcher::new(free, FairLeaf).decide(&state);
+        prop_assert_eq!(whole.work, whole.leaf_calls + whole.move_calls);
+
+        let just_enough = SearchConfig { work_limit: whole.work + 1, ..free };
+        prop_assert_eq!(Searcher::new(just_enough, FairLeaf).decide(&state), whole);
+
+        let limit = (whole.work as f64 * share) as u64;
+        let limited = SearchConfig { work_limit: limit, ..free };
+        let found = Searcher::new(limited, FairLeaf).decide(&state);
+        prop_assert!(found.work <= limit);
+        if found.completed_depth == 0 {
+            let legal = |column: &usize| state.board().is_legal(*column);
+            let order = if state.canonical().1 { [3, 4, 2, 5, 1, 6, 0] } else { CENTER_FIRST };
+            prop_assert_eq!(found.action, order.into_iter().find(legal));
+        } else {
+            let shallow = SearchConfig { depth: found.completed_depth, ..free };
+            let shallow = Searcher::new(shallow, FairLeaf).decide(&state);
+            prop_assert_eq!(found.action, shallow.action);
+            prop_assert!(found.work >= shallow.work);
+        }
+    }
+
+    /// The table and what earlier decisions left behind change counts at most, never a value.
+    #[test]
+    fn an_action_is_the_best_column_whatever_was_searched_before(
+        before in any_state(), state in any_state(), strata in 1_u32..=7, slots in 1_usize..5000
+    ) {
+        let config = SearchConfig {
+            table_slots: slots,
+            ..SearchConfig::bounded(2, strata).expect("searchable")
+        };
+        let mut used = Searcher::new(config, FairLeaf);
+        used.decide(&before);
+        let decision = used.decide(&state);
+        prop_assert_eq!(decision, Searcher::new(config, FairLeaf).decide(&state));
+        let mut best: Option<(f64, usize)> = None;
+        for column in used.column_values(&state, 2) {
+            if best.is_none_or(|(value, _)| column.value > value) {
+                best = Some((column.value, column.column));
+            }
+        }
+        prop_assert_eq!(decision.action, best.map(|(_, column)| column));
+        prop_assert_eq!(decision.completed_depth, if best.is_some() { 2 } else { 0 });
+    }
+}
+
+#[test]
+fn a_position_without_a_legal_column_and_a_finished_game_have_no_action() {
+    let full = Board::from_text(&"8".repeat(49)).expect("full");
+    let stuck = PublicState::new(full, 1, 5).expect("in range");
+    let config = SearchConfig::bounded(2, 7).expect("searchable");
+    let mut searcher = Searcher::new(config, FairLeaf);
+    assert_eq!(searcher.decide(&stuck), Decision::default());
+    assert!(searcher.column_values(&stuck, 2).is_empty());
+
+    let last = Board::from_text(&format!("8888880{}", "8".repeat(42)));
+    let last = PublicState::new(last.expect("one gap"), 1, 5).expect("in range");
+    let over = resolve(&last, 6, &mut Mulberry32::new(1)).expect("legal").after;
+    assert!(over.is_over());
+    assert_eq!(searcher.decide(&over), Decision::default());
+    assert!(searcher.column_values(&over, 2).is_empty());
+    assert_eq!(FairLeaf.value(&over).to_bits(), (-2_500_000.0_f64).to_bits());
 }

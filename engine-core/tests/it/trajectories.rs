@@ -1,8 +1,7 @@
-//! Whole games, move by move, against the recorded ones (`trajectories.json`), and which events
-//! those games contain.
+//! Whole games, move by move, against the recorded ones (`trajectories.json`).
 
-use engine_core::drop7::chance::{A, Mulberry32};
-use engine_core::drop7::{Board, CENTER_FIRST, Game};
+use engine_core::drop7::chance::{A, Mulberry32, reveal_stream};
+use engine_core::drop7::{Board, CENTER_FIRST, Game, PublicState};
 use serde::Deserialize;
 
 use crate::golden_dir::golden;
@@ -58,6 +57,21 @@ struct Final {
     total_reveals: u64,
     max_chain_depth: u32,
     board_clear_moves: u32,
+}
+
+/// The moves of `trajectories.json`, for [`crate::coverage`]: position, column, seed of the reveals.
+pub(crate) fn recorded_moves() -> Vec<(PublicState, usize, u32)> {
+    let games = golden::<File>("trajectories.json").map(|file| file.games).unwrap_or_default();
+    let mut moves = Vec::new();
+    for recorded in games {
+        let mut game = Game::new(recorded.seed);
+        for step in &recorded.moves {
+            let reveals = reveal_stream(recorded.seed, game.moves_played());
+            moves.push((*game.public(), step.col, reveals.state()));
+            game.play(step.col).expect("a recorded move is legal");
+        }
+    }
+    moves
 }
 
 /// The column the named policy would choose, where the name defines it.
