@@ -8,6 +8,8 @@
 //! It is also the actor of training. What it evaluated for the chosen column can be asked for
 //! afterwards ([`DirectPolicy::evaluated`]), because most real moves end on one of those boards.
 
+use std::ops::Range;
+
 use super::{Features, RISE, Weights};
 use crate::drop7::chance::{POLICY_SEED, StratifiedReveals, scenario_seed};
 use crate::drop7::{Board, CENTER_FIRST, Move, PublicState, resolve};
@@ -46,12 +48,12 @@ struct Sample {
     live: Option<usize>,
 }
 
-/// The simulated moves of one column.
-#[derive(Clone, Copy)]
+/// What was simulated for one column.
+#[derive(Clone, Default)]
 struct Column {
     place: usize,
-    first: usize,
-    last: usize,
+    samples: Range<usize>,
+    live: Range<usize>,
 }
 
 /// The one-ply policy over any tables. One per thread or game: it keeps working memory.
@@ -61,7 +63,7 @@ pub struct DirectPolicy<W> {
     boards: Vec<(Board, u8)>,
     features: Vec<Features>,
     values: Vec<f32>,
-    chosen: std::ops::Range<usize>,
+    chosen: Range<usize>,
 }
 
 impl<W: Weights> DirectPolicy<W> {
@@ -98,12 +100,12 @@ impl<W: Weights> DirectPolicy<W> {
             return DirectDecision { action: None, simulations: 0 };
         }
         let (state, mirrored) = state.canonical();
-        let mut columns = [Column { place: 0, first: 0, last: 0 }; CENTER_FIRST.len()];
+        let mut columns: [Column; CENTER_FIRST.len()] = Default::default();
         let legal = self.simulate(&state, &mut columns);
         self.evaluate();
 
-        let mut best: Option<(ColumnValue, Column)> = None;
-        for &column in &columns[..legal] {
+        let mut best: Option<(ColumnValue, &Column)> = None;
+        for column in &columns[..legal] {
             let found = self.column_value(column);
             observe(found);
             if best.is_none_or(|(most, _)| found.value > most.value) {
@@ -111,10 +113,7 @@ impl<W: Weights> DirectPolicy<W> {
             }
         }
         let action = best.map(|(found, column)| {
-            let mut live = self.samples[column.first..column.last].iter().filter_map(|s| s.live);
-            if let Some(first) = live.next() {
-                self.chosen = first..live.next_back().unwrap_or(first) + 1;
-            }
+            self.chosen = column.live.clone();
             if mirrored { 6 - found.column } else { found.column }
         });
         DirectDecision { action, simulations: self.samples.len() as u64 }
@@ -144,27 +143,39 @@ impl<W: Weights> DirectPolicy<W> {
         );
         let mut legal = 0;
         for column in CENTER_FIRST {
-            let first = self.samples.len();
+            let (first, first_live) = (self.samples.len(), self.boards.len());
             for sample in 0..SAMPLES {
                 let mut reveals = StratifiedReveals::new(seed, sample, SAMPLES);
                 let Some(played) = resolve(state, column, &mut reveals) else { break };
-                self.remember(&played);
+                self.remember(&played, first_live);
                 if sample == 0 && played.revealed == 0 {
                     break;
                 }
             }
             if self.samples.len() > first {
-                columns[legal] = Column { place: column, first, last: self.samples.len() };
+                columns[legal] = Column {
+                    place: column,
+                    samples: first..self.samples.len(),
+                    live: first_live..self.boards.len(),
+                };
                 legal += 1;
             }
         }
         legal
     }
 
-    fn remember(&mut self, played: &Move) {
+    /// Samples of one column often end on the same board: it is looked at once.
+    fn remember(&mut self, played: &Move, first_live: usize) {
         let live = (!played.after.is_over()).then(|| {
-            self.boards.push((played.after.board().canonical().0, played.after.moves_remaining()));
-            self.boards.len() - 1
+            let end = (played.after.board().canonical().0, played.after.moves_remaining());
+            let known = self.boards[first_live..].iter().position(|board| *board == end);
+            known.map_or_else(
+                || {
+                    self.boards.push(end);
+                    self.boards.len() - 1
+                },
+                |known| first_live + known,
+            )
         });
         self.samples.push(Sample { reward: played.delta as f32 / RISE, live });
     }
@@ -177,14 +188,15 @@ impl<W: Weights> DirectPolicy<W> {
         }
         for ((board, moves_remaining), out) in self.boards.iter().zip(&mut self.features) {
             self.weights.layout().canonical_features(board, *moves_remaining, out);
+            self.weights.prefetch(out);
         }
         self.values.clear();
         self.values.resize(live, 0.0);
         self.weights.values(&self.features[..live], &mut self.values);
     }
 
-    fn column_value(&self, column: Column) -> ColumnValue {
-        let samples = &self.samples[column.first..column.last];
+    fn column_value(&self, column: &Column) -> ColumnValue {
+        let samples = &self.samples[column.samples.clone()];
         let worth = |sample: &Sample| match sample.live {
             Some(live) => sample.reward + self.values[live],
             None => sample.reward,

@@ -1,7 +1,6 @@
 //! The entries a position reads: one per table, always distinct, the same for a board and its
 //! mirror image because both are read from the smaller of the two.
 
-use super::codec::{line, pair, quad, row_words, triple};
 use super::layout::{Family, Fill, Layout, Place};
 use crate::drop7::Board;
 use crate::drop7::board::{BoardError, SIDE};
@@ -12,14 +11,15 @@ pub const MAX_ACTIVE: usize = 122;
 /// The entry indices of one position, in table order.
 #[derive(Clone)]
 pub struct Features {
-    indices: [u64; MAX_ACTIVE],
+    /// With room for the lanes that are stored behind the last table.
+    indices: [u64; MAX_ACTIVE + LANES],
     len: usize,
 }
 
 impl Features {
     /// No entry: to be filled by [`Layout::features`].
     pub const fn new() -> Self {
-        Self { indices: [0; MAX_ACTIVE], len: 0 }
+        Self { indices: [0; MAX_ACTIVE + LANES], len: 0 }
     }
 
     /// The indices, rows first.
@@ -79,6 +79,9 @@ impl Layout {
     }
 
     /// [`Layout::features`] of a board that is known to be canonical.
+    ///
+    /// All placements of a family in one column are lanes of one vector, top row first, so that a
+    /// family takes a few multiplications by powers of ten per column.
     #[inline]
     pub(crate) fn canonical_features(
         &self,
@@ -88,50 +91,57 @@ impl Layout {
     ) {
         let phase = u64::from(moves_remaining.clamp(1, 5)) - 1;
         let bucket = self.fill_bucket(board);
-        let columns = board.columns();
+        let cells = board.columns().map(from_the_top);
+        // A cell and the one below it.
+        let pairs = cells.map(|column| 10 * column + (column >> 8));
         let mut writer = Writer { out, at: 0 };
         if let Some(slabs) = self.slabs(Family::Rows, bucket, phase) {
-            let rows = row_words(board);
-            writer.table_run(slabs, rows.map(line));
+            let [c0, c1, c2, c3, c4, c5, c6] = cells;
+            let left = join(lanes(c0 + 10 * c1), 100, lanes(c2 + 10 * c3));
+            let right = join(lanes(c4 + 10 * c5), 100, lanes(c6));
+            writer.tables::<7>(slabs, widen(left, 10_000, right));
         }
         if let Some(slabs) = self.slabs(Family::Cols, bucket, phase) {
-            writer.table_run(slabs, columns.map(line));
+            let mut codes = [0; LANES];
+            for ((code, cells), pairs) in codes.iter_mut().zip(cells).zip(pairs) {
+                let digit = |column: u64, row: u64| (column >> (8 * row)) as u32 & 0xff;
+                *code = 100_000 * digit(pairs, 0)
+                    + 1_000 * digit(pairs, 2)
+                    + 10 * digit(pairs, 4)
+                    + digit(cells, 6);
+            }
+            writer.tables::<7>(slabs, codes);
         }
         if let Some(mut slabs) = self.slabs(Family::Win23, bucket, phase) {
-            let column = columns.map(|word| from_top::<5>(word, 3, triple));
+            let triples: [_; SIDE] =
+                std::array::from_fn(|c| join(lanes(pairs[c] >> 8), 100, lanes(cells[c])));
             for c in 0..SIDE - 1 {
-                let codes =
-                    std::array::from_fn::<_, 5, _>(|t| column[c][t] + 1_000 * column[c + 1][t]);
-                slabs = writer.table_run(slabs, codes);
+                slabs = writer.tables::<5>(slabs, widen(triples[c], 1_000, triples[c + 1]));
             }
         }
+        if self.place(Family::Win32).is_none() && self.place(Family::Win42).is_none() {
+            // Nothing below reads two rows of two columns but the tall windows.
+            if let Some(slabs) = self.slabs(Family::Win24, bucket, phase) {
+                writer.tall_windows(slabs, &pairs);
+            }
+            writer.out.len = writer.at;
+            return;
+        }
+        // The pair of column c and, a hundred times, that of column c + 1.
+        let squares: [_; SIDE - 1] =
+            std::array::from_fn(|c| join(lanes(pairs[c]), 100, lanes(pairs[c + 1])));
         if let Some(mut slabs) = self.slabs(Family::Win32, bucket, phase) {
-            let column = columns.map(|word| from_top::<6>(word, 2, pair));
             for c in 0..SIDE - 2 {
-                let codes = std::array::from_fn::<_, 6, _>(|t| {
-                    column[c][t] + 100 * column[c + 1][t] + 10_000 * column[c + 2][t]
-                });
-                slabs = writer.table_run(slabs, codes);
+                let codes = widen(squares[c], 10_000, lanes(pairs[c + 2]));
+                slabs = writer.tables::<6>(slabs, codes);
             }
         }
-        if let Some(mut slabs) = self.slabs(Family::Win24, bucket, phase) {
-            let column = columns.map(|word| from_top::<4>(word, 4, quad));
-            for c in 0..SIDE - 1 {
-                let codes =
-                    std::array::from_fn::<_, 4, _>(|t| column[c][t] + 10_000 * column[c + 1][t]);
-                slabs = writer.table_run(slabs, codes);
-            }
+        if let Some(slabs) = self.slabs(Family::Win24, bucket, phase) {
+            writer.tall_windows(slabs, &pairs);
         }
         if let Some(mut slabs) = self.slabs(Family::Win42, bucket, phase) {
-            let column = columns.map(|word| from_top::<6>(word, 2, pair));
             for c in 0..SIDE - 3 {
-                let codes = std::array::from_fn::<_, 6, _>(|t| {
-                    column[c][t]
-                        + 100 * column[c + 1][t]
-                        + 10_000 * column[c + 2][t]
-                        + 1_000_000 * column[c + 3][t]
-                });
-                slabs = writer.table_run(slabs, codes);
+                slabs = writer.tables::<6>(slabs, widen(squares[c], 10_000, squares[c + 2]));
             }
         }
         writer.out.len = writer.at;
@@ -179,26 +189,63 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Writes one entry for each of the next tables.
+    /// Writes the entries of the next `N` tables. All lanes are stored; the next run, or the length
+    /// of the list, takes back those behind the `N`-th.
     #[inline]
-    fn table_run<const N: usize>(&mut self, mut slabs: Slabs, codes: [u32; N]) -> Slabs {
-        for (slot, code) in self.out.indices[self.at..].iter_mut().zip(codes) {
-            *slot = slabs.next + u64::from(code);
-            slabs.next += slabs.stride;
+    fn tables<const N: usize>(&mut self, slabs: Slabs, codes: [u32; LANES]) -> Slabs {
+        if let Some(slots) = self.out.indices[self.at..].first_chunk_mut::<LANES>() {
+            let mut first = slabs.next;
+            for (slot, code) in slots.iter_mut().zip(codes) {
+                *slot = first + u64::from(code);
+                first += slabs.stride;
+            }
         }
         self.at += N;
-        slabs
+        Slabs { next: slabs.next + N as u64 * slabs.stride, ..slabs }
     }
+
+    /// The windows 2 wide and 4 tall.
+    #[inline]
+    fn tall_windows(&mut self, mut slabs: Slabs, pairs: &[u64; SIDE]) {
+        let quads = pairs.map(|column| join(lanes(column >> 16), 100, lanes(column)));
+        for c in 0..SIDE - 1 {
+            slabs = self.tables::<4>(slabs, widen(quads[c], 10_000, quads[c + 1]));
+        }
+    }
+}
+
+/// Rows of a column, and one lane to spare.
+const LANES: usize = 8;
+
+/// The cells of a column as bytes, top row in the lowest.
+#[inline]
+const fn from_the_top(word: u32) -> u64 {
+    let mut cells = word as u64;
+    cells = (cells | (cells << 16)) & 0x0000_ffff_0000_ffff;
+    cells = (cells | (cells << 8)) & 0x00ff_00ff_00ff_00ff;
+    cells = (cells | (cells << 4)) & 0x0f0f_0f0f_0f0f_0f0f;
+    (cells << 8).swap_bytes()
+}
+
+#[inline]
+fn lanes(bytes: u64) -> [u16; LANES] {
+    bytes.to_le_bytes().map(u16::from)
+}
+
+/// `low + factor * high` in every lane; at most 9 999.
+#[inline]
+fn join(low: [u16; LANES], factor: u16, high: [u16; LANES]) -> [u16; LANES] {
+    std::array::from_fn(|lane| low[lane] + factor * high[lane])
+}
+
+/// `low + factor * high` in every lane; at most 99 999 999.
+#[inline]
+fn widen(low: [u16; LANES], factor: u16, high: [u16; LANES]) -> [u32; LANES] {
+    std::array::from_fn(|lane| u32::from(low[lane]) + u32::from(factor) * u32::from(high[lane]))
 }
 
 /// Occupied cells of a column word, packed or not.
 #[inline]
 const fn discs(word: u32) -> u32 {
     ((word | (word >> 1) | (word >> 2) | (word >> 3)) & 0x0111_1111).count_ones()
-}
-
-/// Codes of `cells` adjacent cells of one column, for each top row from row 0 on.
-#[inline]
-fn from_top<const N: usize>(word: u32, cells: usize, code: impl Fn(u32) -> u32) -> [u32; N] {
-    std::array::from_fn(|t| code(word >> (4 * (SIDE - cells - t))))
 }

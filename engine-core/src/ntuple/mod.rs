@@ -20,6 +20,7 @@ pub mod layout;
 pub mod leaf;
 mod pages;
 pub mod promote;
+mod resident;
 pub mod tables;
 
 pub use features::Features;
@@ -79,6 +80,12 @@ pub trait Weights {
         }
     }
 
+    /// Asks for the entries of a position ahead of their use. Changes no value.
+    #[inline]
+    fn prefetch(&self, features: &Features) {
+        let _ = features;
+    }
+
     /// Copies the entries from `first` on into `out`, for writers that stream a whole table.
     ///
     /// # Panics
@@ -111,6 +118,11 @@ macro_rules! weights_behind {
             #[inline]
             fn values(&self, features: &[Features], out: &mut [f32]) {
                 (**self).values(features, out);
+            }
+
+            #[inline]
+            fn prefetch(&self, features: &Features) {
+                (**self).prefetch(features);
             }
 
             fn copy_weights(&self, first: u64, out: &mut [f32]) {

@@ -9,6 +9,7 @@
 //! algorithm, and it is why only single-threaded training is reproducible.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 
 pub use super::pages::PageSize;
@@ -28,6 +29,15 @@ pub struct TablesError {
     pub bytes: u64,
     /// What the system said.
     pub source: std::io::Error,
+}
+
+/// The written ranges of a whole region, looked up piece by piece.
+fn stretches<const N: usize>(pages: &Pages<N>) -> impl Iterator<Item = Range<usize>> {
+    const PIECE: usize = 1 << 20;
+    let records = pages.records().len();
+    (0..records)
+        .step_by(PIECE)
+        .flat_map(move |first| pages.written(first..records.min(first + PIECE)))
 }
 
 /// One entry with its learning history.
@@ -137,8 +147,12 @@ impl TrainTables {
     pub(super) fn copy_words(&self, first: u64, word: usize, out: &mut [f32]) {
         let start = if word == 0 { self.start } else { 0 };
         let first = first as usize;
-        for (record, slot) in self.records.records()[first..first + out.len()].iter().zip(out) {
-            *slot = f32::from_bits(record[word].load(Relaxed) ^ start);
+        out.fill(f32::from_bits(start));
+        for range in self.records.written(first..first + out.len()) {
+            let slots = &mut out[range.start - first..range.end - first];
+            for (record, slot) in self.records.records()[range].iter().zip(slots) {
+                *slot = f32::from_bits(record[word].load(Relaxed) ^ start);
+            }
         }
     }
 
@@ -199,9 +213,11 @@ impl TrainTables {
 
     /// Shows every entry that differs from a fresh one to `visit`, in index order.
     pub fn for_each_written(&self, mut visit: impl FnMut(u64, Record)) {
-        for (index, words) in (0..).zip(self.records.records()) {
-            if words.iter().any(|word| word.load(Relaxed) != 0) {
-                visit(index, self.record(index));
+        for range in stretches(&self.records) {
+            for (index, words) in (range.start as u64..).zip(&self.records.records()[range]) {
+                if words.iter().any(|word| word.load(Relaxed) != 0) {
+                    visit(index, self.record(index));
+                }
             }
         }
     }
@@ -226,6 +242,11 @@ impl Weights for TrainTables {
     #[inline]
     fn weight(&self, index: u64) -> f32 {
         f32::from_bits(self.records.records()[index as usize][0].load(Relaxed) ^ self.start)
+    }
+
+    #[inline]
+    fn prefetch(&self, features: &Features) {
+        features.as_slice().iter().for_each(|&index| self.records.prefetch(index));
     }
 
     fn copy_weights(&self, first: u64, out: &mut [f32]) {
@@ -289,10 +310,12 @@ impl FrozenTables {
 
     /// Shows every entry whose bits differ from the start value to `visit`, in index order.
     pub fn for_each_written(&self, mut visit: impl FnMut(u64, f32)) {
-        for (index, [word]) in (0..).zip(self.words.records()) {
-            let bits = word.load(Relaxed);
-            if bits != 0 {
-                visit(index, f32::from_bits(bits ^ self.start));
+        for range in stretches(&self.words) {
+            for (index, [word]) in (range.start as u64..).zip(&self.words.records()[range]) {
+                let bits = word.load(Relaxed);
+                if bits != 0 {
+                    visit(index, f32::from_bits(bits ^ self.start));
+                }
             }
         }
     }
@@ -309,10 +332,19 @@ impl Weights for FrozenTables {
         f32::from_bits(self.words.records()[index as usize][0].load(Relaxed) ^ self.start)
     }
 
+    #[inline]
+    fn prefetch(&self, features: &Features) {
+        features.as_slice().iter().for_each(|&index| self.words.prefetch(index));
+    }
+
     fn copy_weights(&self, first: u64, out: &mut [f32]) {
         let first = first as usize;
-        for ([word], slot) in self.words.records()[first..first + out.len()].iter().zip(out) {
-            *slot = f32::from_bits(word.load(Relaxed) ^ self.start);
+        out.fill(self.start_value());
+        for range in self.words.written(first..first + out.len()) {
+            let slots = &mut out[range.start - first..range.end - first];
+            for ([word], slot) in self.words.records()[range].iter().zip(slots) {
+                *slot = f32::from_bits(word.load(Relaxed) ^ self.start);
+            }
         }
     }
 }
