@@ -3,21 +3,40 @@
 //! Promised: whoever calls, the same request has the same effect and the same refusal. Refused: a
 //! second process on the same data folder, and every request once the daemon is stopping.
 
+mod admission;
 mod answers;
+mod create;
+mod lock;
+mod runs;
+pub mod verify;
 
 pub use answers::{
     Check, CreateOptions, Created, ProtocolCheck, UnitProgress, Validated, VerifyOptions,
     VerifyReport,
 };
+pub use runs::{protocol_and_status, state_name};
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::domain::ids::{ExperimentId, LeaseId, RunId};
-use crate::domain::protocol::{MediaType, estimate, parse};
-use crate::domain::records::{Lease, Run};
+use engine_core::check::EngineIdentity;
+use fs_err as fs;
+
+use self::admission::Admission;
+use self::lock::Lock;
+use crate::artifacts::Archive;
+use crate::config::Config;
+use crate::domain::ids::RunId;
+use crate::domain::records::{Run, RunState};
 use crate::domain::refusal::{Code, Refusal};
-use crate::exec::status::RunStatus;
+use crate::exec::local::Pools;
+use crate::exec::recover::{Leftovers, Recovery, recover};
+use crate::exec::supervise::ActiveRun;
+use crate::exec::unit::internal;
+use crate::machine::{Capacity, capacity};
+use crate::store::{Page, RunFilter, Store};
 
 /// The daemon's capabilities. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -26,110 +45,197 @@ pub struct App {
 }
 
 #[derive(Debug)]
-struct Inner {}
+struct Inner {
+    config: Config,
+    store: Store,
+    archive: Archive,
+    pools: Arc<Pools>,
+    engine: String,
+    admission: Admission,
+    active: Mutex<HashMap<RunId, Arc<ActiveRun>>>,
+    stopping: AtomicBool,
+    lock: Lock,
+}
 
-fn not_wired<T>() -> Result<T, Refusal> {
-    Err(Refusal::new(Code::Internal, "this part of the daemon is not wired yet"))
+/// The engine of this build, as experiments store it: rules id and the head of the golden-trace hash.
+///
+/// # Errors
+/// When the machine has no room for a small set of tables.
+pub fn engine_id() -> Result<String, Refusal> {
+    let identity =
+        EngineIdentity::compute().map_err(|error| internal("computing the engine id", &error))?;
+    let head: String = identity.golden_trace.chars().take(16).collect();
+    Ok(format!("{}+{head}", identity.rules))
 }
 
 impl App {
-    /// Parses, resolves, hashes and estimates a protocol without storing anything.
+    /// Opens a data folder: takes its lock, brings its records up to date, and resolves what an
+    /// earlier process left. Call it inside a runtime; the worker threads are not the runtime's.
     ///
     /// # Errors
-    /// One refusal with every fault of the document.
-    pub fn validate_protocol(
-        &self,
-        bytes: &[u8],
-        media: MediaType,
-    ) -> Result<ProtocolCheck, Refusal> {
-        let protocol = parse(bytes, media)?;
-        let estimate = estimate(&protocol);
-        Ok(ProtocolCheck { protocol, canonical: Vec::new(), sha256: String::new(), estimate })
+    /// [`Code::Locked`] when another process has the folder, [`Code::Corrupt`] when its records are
+    /// not readable by this version.
+    pub async fn open(config: Config) -> Result<Self, Refusal> {
+        let threads = config.threads.unwrap_or_else(|| capacity().threads);
+        let pools = Arc::new(Pools::new(threads)?);
+        Self::open_with(config, pools).await
     }
 
-    /// Freezes a protocol: the experiment, its theory and all its leases in one transaction.
+    /// [`App::open`] on worker threads that exist already.
     ///
     /// # Errors
-    /// Every fault of the document, every lease that collides, tables that are not stored.
-    pub async fn create_experiment(
-        &self,
-        _bytes: &[u8],
-        _media: MediaType,
-        _options: CreateOptions,
-    ) -> Result<Created, Refusal> {
-        not_wired()
+    /// As [`App::open`].
+    pub async fn open_with(config: Config, pools: Arc<Pools>) -> Result<Self, Refusal> {
+        let folders = [config.data.clone(), config.artifacts(), config.work()];
+        for folder in folders {
+            fs::create_dir_all(&folder)
+                .map_err(|error| internal("making the data folder", &error))?;
+        }
+        let lock = Lock::take(&config.lock())?;
+        let store = Store::open(&config.database(), config.clock.clone()).await?;
+        let archive = Archive::new(config.artifacts(), config.clock.clone());
+        let Capacity { memory_bytes, .. } = capacity();
+        let admission = Admission::new(pools.threads(), config.memory_bytes.or(memory_bytes));
+        let engine = engine_id()?;
+        let inner = Inner {
+            config,
+            store,
+            archive,
+            pools,
+            engine,
+            admission,
+            active: Mutex::default(),
+            stopping: AtomicBool::new(false),
+            lock,
+        };
+        let app = Self { inner: Arc::new(inner) };
+        app.resolve_leftovers().await?;
+        Ok(app)
     }
 
-    /// Starts a run of an experiment.
-    ///
-    /// # Errors
-    /// When the experiment is unknown, withdrawn, frozen for another engine, its held-out block is
-    /// open, or the machine is too small for its budget.
-    pub async fn start_run(&self, _experiment: &ExperimentId) -> Result<Run, Refusal> {
-        not_wired()
+    /// The records, for reading.
+    pub fn store(&self) -> &Store {
+        &self.inner.store
     }
 
-    /// Asks a run to stop at its next boundary and waits until it has.
-    ///
-    /// # Errors
-    /// When the run is unknown or over.
-    pub async fn stop_run(&self, _run: &RunId) -> Result<Run, Refusal> {
-        not_wired()
+    /// The stored files, for reading.
+    pub fn archive(&self) -> &Archive {
+        &self.inner.archive
     }
 
-    /// Continues a stopped or interrupted run.
-    ///
-    /// # Errors
-    /// When the run is unknown, over, running, or was made by another engine.
-    pub async fn resume_run(&self, _run: &RunId) -> Result<Run, Refusal> {
-        not_wired()
+    /// The engine of this build.
+    pub fn engine(&self) -> &str {
+        &self.inner.engine
     }
 
-    /// A validation point of a training arm at its next chunk boundary.
-    ///
-    /// # Errors
-    /// When no such arm is training.
-    pub async fn validate_now(
-        &self,
-        _run: &RunId,
-        _arm: Option<String>,
-    ) -> Result<Validated, Refusal> {
-        not_wired()
+    /// The settings it was opened with.
+    pub fn config(&self) -> &Config {
+        &self.inner.config
     }
-
-    /// Everything known of a run.
-    ///
-    /// # Errors
-    /// When the run is unknown.
-    pub async fn status(&self, _run: &RunId) -> Result<RunStatus, Refusal> {
-        not_wired()
-    }
-
-    /// Gives an unread lease back.
-    ///
-    /// # Errors
-    /// When it is unknown, open, or cancelled already.
-    pub async fn cancel_lease(&self, _lease: &LeaseId, _reason: &str) -> Result<Lease, Refusal> {
-        not_wired()
-    }
-
-    /// Re-hashes, recomputes and replays a run.
-    ///
-    /// # Errors
-    /// When the run is unknown or an option names an arm it does not have.
-    pub async fn verify(
-        &self,
-        _run: &RunId,
-        _options: VerifyOptions,
-    ) -> Result<VerifyReport, Refusal> {
-        not_wired()
-    }
-
-    /// Stops every run at its next boundary, for at most `grace`, and gives the data folder back.
-    pub async fn shutdown(&self, _grace: Duration) {}
 
     /// Whether new work is accepted.
     pub fn is_ready(&self) -> bool {
-        Arc::strong_count(&self.inner) > 0
+        !self.inner.stopping.load(Ordering::Acquire)
     }
+
+    /// Stops every run at its next boundary, for at most `grace`, and gives the data folder back.
+    /// Runs that are not at rest by then are interrupted at the next start.
+    pub async fn shutdown(&self, grace: Duration) {
+        self.inner.stopping.store(true, Ordering::Release);
+        let active = self.active_runs();
+        for run in &active {
+            run.stop("the daemon was asked to stop");
+        }
+        let all = async {
+            for run in &active {
+                run.ended().await;
+            }
+        };
+        if tokio::time::timeout(grace, all).await.is_err() {
+            tracing::warn!(
+                ?grace,
+                "some runs were not at rest in time; the next start resolves them"
+            );
+        }
+        self.inner.store.close().await;
+        self.inner.lock.give_back();
+    }
+
+    fn active_runs(&self) -> Vec<Arc<ActiveRun>> {
+        let active = self.inner.active.lock().unwrap_or_else(PoisonError::into_inner);
+        active.values().cloned().collect()
+    }
+
+    fn active(&self, run: &RunId) -> Option<Arc<ActiveRun>> {
+        let active = self.inner.active.lock().unwrap_or_else(PoisonError::into_inner);
+        active.get(run).cloned()
+    }
+
+    fn refuse_when_stopping(&self) -> Result<(), Refusal> {
+        if self.is_ready() {
+            return Ok(());
+        }
+        Err(Refusal::new(Code::Stopping, "the daemon is stopping and takes no new work"))
+    }
+
+    /// Before anything else happens: what an earlier process left.
+    async fn resolve_leftovers(&self) -> Result<(), Refusal> {
+        let store = &self.inner.store;
+        let mut left = Leftovers { runs: Vec::new(), folders: folders(&self.inner.config)? };
+        let mut runs: Vec<Run> = Vec::new();
+        for state in [RunState::Queued, RunState::Running] {
+            let filter = RunFilter { state: Some(state), ..RunFilter::default() };
+            let mut page = Page { after: None, limit: crate::store::PAGE_LIMIT };
+            loop {
+                let found = store.runs(&filter, &page).await?;
+                let Some(last) = found.last() else { break };
+                page.after = Some(last.id.to_string());
+                runs.extend(found);
+            }
+        }
+        for folder in &left.folders {
+            if let Ok(id) = folder.parse::<RunId>()
+                && !runs.iter().any(|run| run.id == id)
+                && let Ok(run) = store.run(&id).await
+            {
+                runs.push(run);
+            }
+        }
+        for run in runs {
+            let units = store.units(&run.id).await?;
+            left.runs.push((run, units));
+        }
+        let partial = self.inner.archive.recover()?;
+        if partial > 0 {
+            tracing::warn!(partial, "removed files that were never finished");
+        }
+        let actions = recover(&left);
+        if actions.iter().any(|action| matches!(action, Recovery::Interrupt { .. })) {
+            let boot = hex::encode(rand::random::<[u8; 8]>());
+            for run in store.interrupt_all_running(&boot).await? {
+                tracing::warn!(%run, "interrupted by the end of an earlier process; it can be resumed");
+            }
+        }
+        for action in actions {
+            if let Recovery::RemoveFolder { folder } = action {
+                let path = self.inner.config.work().join(&folder);
+                if let Err(error) = fs::remove_dir_all(&path) {
+                    tracing::warn!(folder, %error, "a working folder that nobody needs stays");
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn folders(config: &Config) -> Result<Vec<String>, Refusal> {
+    let failed = |error| internal("listing the working folder", &error);
+    let mut names = Vec::new();
+    for entry in fs::read_dir(config.work()).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        if let Ok(name) = entry.file_name().into_string() {
+            names.push(name);
+        }
+    }
+    Ok(names)
 }

@@ -1,3 +1,7 @@
 //! Parses the command line and calls the library.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    heldout::cli::main()
+}

@@ -6,6 +6,19 @@
 //! stored rows only. Refused: a stage that succeeds without a complete output, and a seed range that
 //! does not come from a lease.
 
+pub mod analyse;
+pub mod edit;
+pub mod freeze;
+pub mod gates;
+pub mod local;
 pub mod plan;
 pub mod recover;
+pub mod screen;
+pub mod select;
 pub mod status;
+pub mod supervise;
+pub mod tables;
+pub mod train;
+pub mod unit;
+pub mod wording;
+pub mod writer;
