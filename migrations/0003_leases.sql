@@ -167,6 +167,7 @@ END;
 CREATE TRIGGER lease_openings_insert_reserved BEFORE INSERT ON lease_openings
 WHEN NOT EXISTS (SELECT 1 FROM leases
                  WHERE id = NEW.lease_id AND role = 'held-out' AND state = 'reserved')
+ AND NOT EXISTS (SELECT 1 FROM lease_openings WHERE lease_id = NEW.lease_id)
 BEGIN
     SELECT RAISE(ABORT, 'transition: only a reserved held-out lease can be opened');
 END;

@@ -7,6 +7,7 @@ use fs_err as fs;
 use sha2::{Digest as _, Sha256};
 use tempfile::NamedTempFile;
 
+use super::verify::digests;
 use super::{Archive, PARTIAL, fault};
 use crate::domain::ids::RunId;
 use crate::domain::records::Artifact;
@@ -108,7 +109,7 @@ impl Archive {
             return Ok(artifact);
         }
         // Another writer was first. Its compression may differ; its plain bytes may not.
-        let there = self.digests(&path, bytes).map_err(|error| fault(&error))?;
+        let there = digests(&path, bytes).map_err(|error| fault(&error))?;
         if there.sha256 != artifact.sha256 {
             return Err(Refusal::new(
                 Code::Corrupt,

@@ -26,7 +26,7 @@ impl Archive {
     /// [`Code::NotFound`] when it is gone, [`Code::Corrupt`] naming what differs.
     pub fn verify(&self, artifact: &Artifact) -> Result<(), Refusal> {
         let path = self.path(&artifact.sha256)?;
-        let found = match self.digests(&path, artifact.bytes) {
+        let found = match digests(&path, artifact.bytes) {
             Ok(found) => found,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(Refusal::new(
@@ -67,24 +67,24 @@ impl Archive {
         )
         .hint("Restore the file from a backup, or make it again with a new run."))
     }
+}
 
-    /// Reads a file to its end, and at most one plain byte more than `most`.
-    pub(super) fn digests(&self, path: &Path, most: u64) -> io::Result<Digests> {
-        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let stored = Counting { inner: fs::File::open(path)?, digest: Sha256::new(), bytes: 0 };
-        let mut decoder = zstd::Decoder::with_buffer(BufReader::with_capacity(1 << 20, stored))?;
-        let mut plain = Counting {
-            inner: (&mut decoder).take(most.saturating_add(1)),
-            digest: Sha256::new(),
-            bytes: 0,
-        };
-        io::copy(&mut plain, &mut io::sink()).map_err(|error| bad(&name, &error))?;
-        let (sha256, bytes) = plain.finish();
-        let mut stored = decoder.finish();
-        io::copy(&mut stored, &mut io::sink())?;
-        let (stored_sha256, stored_bytes) = stored.into_inner().finish();
-        Ok(Digests { sha256, bytes, stored_sha256, stored_bytes })
-    }
+/// Reads a file to its end, and at most one plain byte more than `most`.
+pub(super) fn digests(path: &Path, most: u64) -> io::Result<Digests> {
+    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let stored = Counting { inner: fs::File::open(path)?, digest: Sha256::new(), bytes: 0 };
+    let mut decoder = zstd::Decoder::with_buffer(BufReader::with_capacity(1 << 20, stored))?;
+    let mut plain = Counting {
+        inner: (&mut decoder).take(most.saturating_add(1)),
+        digest: Sha256::new(),
+        bytes: 0,
+    };
+    io::copy(&mut plain, &mut io::sink()).map_err(|error| bad(&name, &error))?;
+    let (sha256, bytes) = plain.finish();
+    let mut stored = decoder.finish();
+    io::copy(&mut stored, &mut io::sink())?;
+    let (stored_sha256, stored_bytes) = stored.into_inner().finish();
+    Ok(Digests { sha256, bytes, stored_sha256, stored_bytes })
 }
 
 /// A reader that hashes and counts what passes.

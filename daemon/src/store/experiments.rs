@@ -62,9 +62,9 @@ impl Store {
         let mut write = self.write().await?;
         let frozen = freeze(&mut write, &new).await?;
         if frozen.created {
-            write.commit().await?
+            write.commit().await?;
         } else {
-            write.abandon().await?
+            write.abandon().await?;
         }
         Ok(frozen)
     }

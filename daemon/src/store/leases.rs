@@ -355,7 +355,7 @@ pub(super) async fn cancel(write: &mut Write, id: &LeaseId, reason: &str) -> Res
 }
 
 /// Says whose seeds these are, and what to do instead.
-async fn refuse_overlap(
+pub(super) async fn refuse_overlap(
     connection: &mut SqliteConnection,
     name: &str,
     range: SeedRange,

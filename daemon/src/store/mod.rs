@@ -12,11 +12,14 @@
 
 mod artifacts;
 mod columns;
+mod contributions;
 mod curves;
+mod datasets;
 mod events;
 mod experiments;
 mod faults;
 mod games;
+mod import;
 mod leases;
 mod machines;
 mod openings;
@@ -25,6 +28,7 @@ mod runs;
 mod seal;
 mod theories;
 mod units;
+mod verify;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -39,11 +43,15 @@ use tokio::sync::watch;
 use crate::clock::Clock;
 use crate::domain::refusal::{Code, Refusal};
 
+pub use contributions::{Contribution, ContributionRole};
+pub use datasets::Dataset;
 pub use experiments::{Frozen, NewExperiment};
+pub use import::RunImport;
 pub use leases::{Ask, BlockedRange, LeaseFilter, lowest_free};
 pub use openings::Reading;
 pub use runs::RunFilter;
 pub use units::{AttemptToken, PlannedUnit};
+pub use verify::RowCheck;
 
 use faults::{fault, migration_fault};
 
@@ -101,7 +109,7 @@ impl Store {
             .synchronous(SqliteSynchronous::Full);
         let writer = SqlitePoolOptions::new()
             .max_connections(1)
-            .acquire_timeout(Duration::from_secs(60))
+            .acquire_timeout(Duration::from_mins(1))
             .idle_timeout(None)
             .max_lifetime(None)
             .connect_with(writing)

@@ -22,12 +22,14 @@ pub(super) struct Sealed {
     key: &'static str,
     columns: &'static str,
     order: &'static str,
+    /// The rows a run rests on, `?1` being its id; without it, all rows.
+    pub(super) of_run: Option<&'static str>,
 }
 
 macro_rules! sealed {
-    ($($name:ident $table:literal by $key:literal order $order:literal columns $columns:literal;)*) => {
+    ($($name:ident $table:literal by $key:literal order $order:literal columns $columns:literal of $of:expr;)*) => {
         $(pub(super) const $name: Sealed =
-            Sealed { table: $table, key: $key, columns: $columns, order: $order };)*
+            Sealed { table: $table, key: $key, columns: $columns, order: $order, of_run: $of };)*
         /// Every sealed table.
         pub(super) const ALL: &[&Sealed] = &[$(&$name),*];
     };
@@ -35,43 +37,62 @@ macro_rules! sealed {
 
 sealed! {
     THEORIES "theories" by "id" order "id"
-        columns "id, title, claim, mechanism, falsification_criteria, origin, created_at";
+        columns "id, title, claim, mechanism, falsification_criteria, origin, created_at"
+        of Some("id IN (SELECT e.theory_id FROM experiments AS e JOIN runs AS r ON r.experiment_id = e.id WHERE r.id = ?1)");
     EXPERIMENTS "experiments" by "id" order "id"
-        columns "id, theory_id, title, kind, tier, protocol, protocol_sha256, predecessor_id, predecessor_reason, predecessor_was_open, is_repeat, engine, origin, frozen_at, withdrawn_at, withdrawn_reason";
+        columns "id, theory_id, title, kind, tier, protocol, protocol_sha256, predecessor_id, predecessor_reason, predecessor_was_open, is_repeat, engine, origin, frozen_at, withdrawn_at, withdrawn_reason"
+        of None;
     EXPERIMENT_ARMS "experiment_arms" by "experiment_id" order "arm"
-        columns "experiment_id, arm, position, games, block";
+        columns "experiment_id, arm, position, games, block"
+        of None;
     LEASES "leases" by "id" order "id"
-        columns "id, experiment_id, name, space, domain, role, start, end_exclusive, state, reserved_at, cancelled_at, cancelled_reason";
+        columns "id, experiment_id, name, space, domain, role, start, end_exclusive, state, reserved_at, cancelled_at, cancelled_reason"
+        of None;
     LEASE_USES "lease_uses" by "experiment_id || '/' || block" order "block"
-        columns "experiment_id, block, lease_id";
+        columns "experiment_id, block, lease_id"
+        of None;
     LEASE_OPENINGS "lease_openings" by "lease_id" order "lease_id"
-        columns "lease_id, run_id, protocol_sha256, tables, opened_at";
+        columns "lease_id, run_id, protocol_sha256, tables, opened_at"
+        of None;
     MACHINES "machines" by "id" order "id"
-        columns "id, profile, captured_at";
+        columns "id, profile, captured_at"
+        of Some("id IN (SELECT machine_id FROM runs WHERE id = ?1)");
     RUNS "runs" by "id" order "id"
-        columns "id, experiment_id, protocol_sha256, engine, build, machine_id, origin, state, validity, reason, validity_reason, created_at, started_at, ended_at";
+        columns "id, experiment_id, protocol_sha256, engine, build, machine_id, origin, state, validity, reason, validity_reason, created_at, started_at, ended_at"
+        of Some("id = ?1");
     RUN_ARMS "run_arms" by "run_id" order "arm"
-        columns "run_id, arm, position, games, lease_id";
+        columns "run_id, arm, position, games, lease_id"
+        of Some("run_id = ?1");
     UNITS "units" by "run_id || '/' || key" order "key"
-        columns "run_id, key, position, stage, state, attempt, reason, total, output, started_at, ended_at";
+        columns "run_id, key, position, stage, state, attempt, reason, total, output, started_at, ended_at"
+        of Some("run_id = ?1");
     ATTEMPTS "attempts" by "run_id || '/' || key || '/' || attempt" order "attempt"
-        columns "run_id, key, attempt, token, state, reason, started_at, ended_at";
+        columns "run_id, key, attempt, token, state, reason, started_at, ended_at"
+        of Some("run_id = ?1");
     CHUNKS "chunks" by "run_id || '/' || arm || '/' || attempt || '/' || chunk" order "chunk"
-        columns "run_id, arm, attempt, chunk, moves_total, figures";
+        columns "run_id, arm, attempt, chunk, moves_total, figures"
+        of Some("run_id = ?1");
     POINTS "points" by "run_id || '/' || arm || '/' || attempt || '/' || point" order "point"
-        columns "run_id, arm, attempt, point, moves, margin, is_best, figures";
+        columns "run_id, arm, attempt, point, moves, margin, is_best, figures"
+        of Some("run_id = ?1");
     GAME_ROWS "game_rows" by "run_id || '/' || batch" order "arm, ordinal"
-        columns "run_id, arm, ordinal, lease_id, attempt, batch, seed, score, moves, numbered_cleared, covers_revealed, max_chain_depth, occupied_sum, mean_occupied_cells, clears, censored, illegal_decisions, incomplete_decisions, work, wall_seconds";
+        columns "run_id, arm, ordinal, lease_id, attempt, batch, seed, score, moves, numbered_cleared, covers_revealed, max_chain_depth, occupied_sum, mean_occupied_cells, clears, censored, illegal_decisions, incomplete_decisions, work, wall_seconds"
+        of Some("run_id = ?1");
     RESULTS "results" by "id" order "id"
-        columns "id, run_id, experiment_id, protocol_sha256, validity, outcome, tier, analysis, summary, limitations, machine_id, origin, recorded_at";
+        columns "id, run_id, experiment_id, protocol_sha256, validity, outcome, tier, analysis, summary, limitations, machine_id, origin, recorded_at"
+        of Some("run_id = ?1");
     ARTIFACTS "artifacts" by "sha256" order "sha256"
-        columns "sha256, bytes, stored_sha256, stored_bytes, kind, name, created_at";
+        columns "sha256, bytes, stored_sha256, stored_bytes, kind, name, created_at"
+        of Some("sha256 IN (SELECT sha256 FROM artifact_uses WHERE run_id = ?1 UNION SELECT json_extract(t.value, '$.sha256') FROM lease_openings AS o, json_each(o.tables) AS t WHERE o.run_id = ?1)");
     ARTIFACT_USES "artifact_uses" by "run_id || '/' || kind || '/' || name || '/' || sha256" order "name"
-        columns "run_id, name, kind, sha256, created_at";
+        columns "run_id, name, kind, sha256, created_at"
+        of Some("run_id = ?1");
     DATASETS "datasets" by "id" order "id"
-        columns "id, title, data_role, information_class, origin_unit, origin_count, row_count, whole_origin_split, leases, parents, fields, privileged_fields, notes, artifact_sha256, created_at";
+        columns "id, title, data_role, information_class, origin_unit, origin_count, row_count, whole_origin_split, leases, parents, fields, privileged_fields, notes, artifact_sha256, created_at"
+        of None;
     CONTRIBUTIONS "contributions" by "id" order "id"
-        columns "id, actor_kind, actor, level, roles, summary, subjects, commits, limitations, notes, self_reported, recorded_at";
+        columns "id, actor_kind, actor, level, roles, summary, subjects, commits, limitations, notes, self_reported, recorded_at"
+        of None;
 }
 
 /// A seal as it stands in an event.
@@ -112,19 +133,20 @@ pub(super) async fn seal(
     })
 }
 
-/// The digests of a whole table as it is now, or of the rows of one run: key to (rows, SHA-256).
+/// The digests of a whole table as it is now, or of the rows a run rests on: key to (rows, SHA-256).
 pub(super) async fn digests(
     connection: &mut SqliteConnection,
     sealed: &Sealed,
     run: Option<&str>,
 ) -> Result<BTreeMap<String, (u64, String)>, Refusal> {
-    let filter = if run.is_some() { "WHERE run_id = ?" } else { "" };
+    let run = run.zip(sealed.of_run);
+    let filter = run.map(|(_, of_run)| format!("WHERE {of_run}")).unwrap_or_default();
     let sql = format!(
         "SELECT {} AS seal_key, {} FROM {} {filter} ORDER BY seal_key, {}",
         sealed.key, sealed.columns, sealed.table, sealed.order
     );
     let mut query = sqlx::query(AssertSqlSafe(sql));
-    if let Some(run) = run {
+    if let Some((run, _)) = run {
         query = query.bind(run);
     }
     let mut open: BTreeMap<String, (u64, Sha256)> = BTreeMap::new();

@@ -10,10 +10,14 @@ use heldout::domain::protocol::{
     SearchSpec, SeedBlock, TheoryDraft, TheoryRef, Tier,
 };
 use heldout::domain::records::{
-    Artifact, GameRecord, Lease, Origin, Outcome, ResultRecord, Run, RunState, Validity, WorkState,
+    Artifact, Chunk, GameRecord, Lease, Origin, Outcome, Point, ResultRecord, Run, RunState,
+    Validity, WorkState,
 };
 use heldout::domain::seed_range::Seed;
-use heldout::store::{AttemptToken, Frozen, NewExperiment, PlannedUnit, Store};
+use heldout::store::{
+    Ask, AttemptToken, Contribution, ContributionRole, Dataset, Frozen, NewExperiment, Page,
+    PlannedUnit, Store,
+};
 use jiff::Timestamp;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
@@ -101,6 +105,85 @@ impl Lab {
         let shallow = self.attempt(&run.id, "screen", "screen/shallow", 4).await;
         let deep = self.attempt(&run.id, "screen", "screen/deep", 4).await;
         Screening { frozen, run, lease, shallow, deep }
+    }
+
+    /// Rows in the tables that a screen leaves empty: a curve, a reading, a dataset, a contribution.
+    pub(crate) async fn fill_the_rest(&self, screening: &Screening) {
+        let experiment = &screening.frozen.experiment.id;
+        let lease =
+            self.store.reserve(experiment, "games", Role::Training, Ask::Count(256)).await.unwrap();
+        let successor = NewExperiment {
+            predecessor: Some((experiment.clone(), "more games".into())),
+            ..new_experiment(Protocol {
+                seeds: BTreeMap::from([
+                    ("screen".into(), block(Role::HeldOut, None, 4)),
+                    ("games".into(), block(Role::Training, Some(lease.start.0), 256)),
+                ]),
+                ..protocol("successor", 4)
+            })
+        };
+        let frozen = self.store.create_experiment(successor).await.unwrap();
+        let run = self.running(&frozen).await.id;
+        self.store.record_reading(&lease.id, &run, "train/C", 5, 0).await.unwrap();
+        let token = self.attempt(&run, "train", "train/C", 100).await;
+        let chunk = Chunk {
+            run_id: run.clone(),
+            arm: "C".into(),
+            attempt: 0,
+            chunk: 1,
+            moves_total: 50,
+            figures: json!({"movesPerSecond": 1.5}),
+        };
+        self.store.add_chunk(&token, &chunk).await.unwrap();
+        let point = Point {
+            run_id: run.clone(),
+            arm: "C".into(),
+            attempt: 0,
+            point: 1,
+            moves: 50,
+            margin: 0.5,
+            is_best: true,
+            figures: json!({"games": 4}),
+        };
+        assert!(self.store.add_point(&token, &point).await.unwrap());
+        let at = self.clock.now();
+        let dataset = Dataset {
+            id: "DS-20261201-roots-0a1b2c3d".parse().unwrap(),
+            title: "roots".into(),
+            data_role: "training".into(),
+            information_class: "public-only".into(),
+            origin_unit: "game".into(),
+            origin_count: 1,
+            row_count: 2,
+            whole_origin_split: true,
+            leases: vec![lease.id.clone()],
+            parents: Vec::new(),
+            fields: vec!["board".into()],
+            privileged_fields: Vec::new(),
+            notes: vec!["two rows".into()],
+            artifact_sha256: "a".repeat(64),
+            created_at: at,
+        };
+        self.store.add_dataset(&dataset).await.unwrap();
+        assert_eq!(self.store.dataset(&dataset.id).await.unwrap(), dataset);
+        assert_eq!(self.store.datasets(&Page::default()).await.unwrap(), [dataset]);
+        let contribution = Contribution {
+            id: "CT-20261201T000000Z-0a1b2c3d".parse().unwrap(),
+            actor_kind: "human".into(),
+            actor: "somebody".into(),
+            level: "L1".into(),
+            roles: vec![ContributionRole { role: "review".into(), degree: "lead".into() }],
+            summary: "looked at it".into(),
+            subjects: vec![run.to_string(), experiment.to_string()],
+            commits: Vec::new(),
+            limitations: Vec::new(),
+            notes: Vec::new(),
+            self_reported: true,
+            recorded_at: at,
+        };
+        self.store.add_contribution(&contribution).await.unwrap();
+        assert_eq!(self.store.contribution(&contribution.id).await.unwrap(), contribution);
+        assert_eq!(self.store.contributions(&Page::default()).await.unwrap(), [contribution]);
     }
 
     /// Everything of [`Lab::screening`], played and judged.

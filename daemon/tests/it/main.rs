@@ -3,6 +3,8 @@
 mod artifacts;
 mod bad_protocols;
 mod lab;
+mod leases;
+mod migrations;
 mod plan;
 mod protocol;
 mod sample;
