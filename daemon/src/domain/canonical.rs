@@ -114,11 +114,10 @@ pub fn to_bytes<T: Serialize>(value: &T) -> Result<Vec<u8>, Refusal> {
 
 fn holds_rounded_integer(value: &Value) -> bool {
     match value {
-        Value::Number(number) => match (number.as_u64(), number.as_i64()) {
-            (Some(whole), _) => whole as f64 as u128 != u128::from(whole),
-            (_, Some(whole)) => whole as f64 as i128 != i128::from(whole),
-            _ => false,
-        },
+        Value::Number(number) => {
+            let nearest = number.as_f64().unwrap_or(f64::NAN);
+            !number.is_f64() && !is_exact(&number.to_string(), nearest)
+        }
         Value::Array(items) => items.iter().any(holds_rounded_integer),
         Value::Object(fields) => fields.values().any(holds_rounded_integer),
         Value::Null | Value::Bool(_) | Value::String(_) => false,
@@ -150,7 +149,8 @@ pub(crate) fn inexact_detail(text: &str, nearest: f64) -> String {
     )
 }
 
-/// Whether `nearest`, printed as shortly as possible, has exactly the value of the decimal `text`.
+/// Whether `nearest`, printed with the fewest digits that name it, has exactly the value of the
+/// decimal `text`: the text survives being read as a double and written again.
 pub(crate) fn is_exact(text: &str, nearest: f64) -> bool {
     let written = Decimal::of(text);
     written.is_some() && written == Decimal::of(&format!("{nearest:e}"))

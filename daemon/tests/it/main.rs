@@ -2,10 +2,12 @@
 
 mod artifacts;
 mod bad_protocols;
+mod canonical;
 mod lab;
 mod leases;
 mod migrations;
 mod plan;
 mod protocol;
+mod protocol_mutations;
 mod sample;
 mod store_story;

@@ -1,11 +1,52 @@
 //! Documents become protocols, and protocols become bytes that parse to the same protocol.
 
 use heldout::domain::canonical;
-use heldout::domain::protocol::{MediaType, PlayerSpec, Protocol, parse};
+use heldout::domain::protocol::{
+    Checks, MediaType, PlayerSpec, Protocol, Verdicts, estimate, parse,
+};
 use heldout::domain::refusal::{Code, Refusal};
 use serde_json::{Value, json};
 
 pub(crate) const QUICKSTART: &str = include_str!("../../../protocols/quickstart.toml");
+
+/// A study of frozen tables: warm starts aside, every field that the quickstart does not use.
+pub(crate) const WITHOUT_TRAINING: &str = r#"
+format = "heldout-protocol-v1"
+kind = "tables"
+title = "A fourth ply for frozen tables"
+hypothesis = "Another ply is worth more to the tables than to the fair leaf."
+theory = "TH-20260906-ntuple-leaf-fourth-ply-search-compatible-ace4fe2a"
+amends = { experiment = "EX-20260905-line-tuples-535b2620", reason = "on fresh seeds" }
+tier = "qualify"
+budget = { threads = 4, memory = "2 GiB", wall = "1d 12h" }
+seeds.screen = { role = "held-out", start = "0xa52f2580", count = 512 }
+[[tables]]
+name = "prior"
+sha256 = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+[[edit]]
+name = "zeroed"
+of = "prior"
+set_untouched_to = "zero"
+[screen]
+move_cap = 1000
+arm = [
+    { name = "prior-d3s7", search = { depth = 3, strata = 7 }, leaf = "prior" },
+    { name = "prior-d4s7", search = { depth = 4, strata = 7 }, leaf = "prior" },
+    { name = "zeroed-1ply", direct = "zeroed" },
+    { name = "fair-d3s7", search = { depth = 3, strata = 7 }, leaf = "fair" },
+    { name = "fair-d4s7", search = { depth = 4, strata = 7 }, leaf = "fair" },
+]
+[gate]
+contrast = ["prior-d4s7", "prior-d3s7"]
+criteria = ["bootstrap-lower-above-zero", "frozen-digests"]
+[[reading]]
+name = "interaction"
+difference_of = [["prior-d4s7", "prior-d3s7"], ["fair-d4s7", "fair-d3s7"]]
+[[reading]]
+name = "persistence"
+contrast = ["prior-d4s7", "fair-d4s7"]
+verdicts = "pass-fail"
+"#;
 
 fn toml(text: &str) -> Result<Protocol, Refusal> {
     parse(text.as_bytes(), MediaType::Toml)
@@ -82,4 +123,54 @@ fn a_body_that_is_not_an_object_is_refused() {
     for value in [json!(null), json!([]), json!("x"), json!(1)] {
         assert_eq!(pointers(&json(&value).unwrap_err()), [""], "{value}");
     }
+}
+
+#[test]
+fn a_study_without_training_keeps_every_field() {
+    let protocol = toml(WITHOUT_TRAINING).unwrap();
+    assert!(protocol.train.is_empty() && protocol.select.is_none() && protocol.main.is_none());
+    assert_eq!(protocol.budget.wall_seconds, 129_600);
+    assert_eq!(protocol.budget.memory_bytes, 2 << 30);
+    assert_eq!(protocol.screen.move_cap, 1_000);
+    assert_eq!(protocol.checks, Checks::Full);
+    assert_eq!(protocol.amends.as_ref().unwrap().reason, "on fresh seeds");
+    assert_eq!(protocol.edits[0].of, "prior");
+    assert_eq!(protocol.readings[0].verdicts, Verdicts::LargerSmallerInconclusive);
+    assert_eq!(protocol.readings[1].verdicts, Verdicts::PassFail);
+    let bytes = canonical::to_bytes(&protocol).unwrap();
+    assert_eq!(parse(&bytes, MediaType::Json).unwrap(), protocol);
+}
+
+#[test]
+fn defaults_of_training_reach_every_arm_and_the_main_run() {
+    let text = QUICKSTART
+        .replace("[train]\n", "[train]\nalpha = 0.5\nthreads = 1\n")
+        .replace("name = \"windows\"\n", "name = \"windows\"\nalpha = 0.25\nvalidate = { games = 16 }\n")
+        .replace("validate = { every_moves = 1_000_000, games = 64, search = { depth = 2, strata = 7 } }\n", "");
+    let protocol = toml(&text).unwrap();
+    let [lines, windows] = &protocol.train[..] else { panic!("two arms") };
+    assert_eq!((lines.alpha, windows.alpha), (0.5, 0.25));
+    assert_eq!((lines.threads, windows.threads), (1, 1));
+    assert_eq!((lines.validate.games, windows.validate.games), (32, 16));
+    assert_eq!(lines.validate.every_moves, windows.validate.every_moves);
+    let main = protocol.main.unwrap();
+    assert_eq!(main.validate, lines.validate);
+    assert_eq!(main.chunk_moves, lines.chunk_moves);
+}
+
+#[test]
+fn the_estimate_of_the_quickstart_adds_up() {
+    let protocol = toml(QUICKSTART).unwrap();
+    let estimate = estimate(&protocol);
+    let lines = estimate.arms[0].tables.as_ref().unwrap();
+    assert_eq!((lines.entries, lines.active), (140_000_000, 14));
+    assert_eq!(lines.trainable_bytes_bound, 1_680_000_000);
+    let screens = protocol.screen.arms.len() as u64;
+    assert_eq!(estimate.totals.screen_games, 256 * screens);
+    assert_eq!(estimate.totals.held_out_seeds, 256);
+    let trained: u64 = protocol.train.iter().map(|arm| arm.moves).sum();
+    assert_eq!(estimate.totals.moves, trained + protocol.main.unwrap().moves);
+    assert!(estimate.peak.resident_bytes < estimate.peak.bound_bytes);
+    let one_ply = estimate.arms.iter().find(|arm| arm.name == "candidate-1ply").unwrap();
+    assert_eq!(one_ply.work_bound_per_decision, 49);
 }

@@ -196,8 +196,9 @@ impl Reader {
 
     fn whole(&mut self, whole: i128) -> Value {
         let nearest = whole as f64;
-        if nearest as i128 != whole {
-            return self.fault(inexact_detail(&whole.to_string(), nearest));
+        let text = whole.to_string();
+        if !is_exact(&text, nearest) {
+            return self.fault(inexact_detail(&text, nearest));
         }
         match (u64::try_from(whole), i64::try_from(whole)) {
             (Ok(whole), _) => Value::from(whole),

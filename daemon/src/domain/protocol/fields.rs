@@ -114,16 +114,11 @@ impl<'v> Fields<'v> {
         what: &str,
         faults: &mut Faults,
     ) -> Option<Self> {
-        match value {
-            Value::Object(map) => {
-                let layers = vec![Layer { map, place, only: None }];
-                Some(Self { layers, own: 1, known: Vec::new() })
-            }
-            _ => {
-                faults.add(&place, format!("expected {what} as a table, got {}", Found(value)));
-                None
-            }
-        }
+        let Value::Object(map) = value else {
+            faults.add(&place, format!("expected {what} as a table, got {}", Found(value)));
+            return None;
+        };
+        Some(Self { layers: vec![Layer { map, place, only: None }], own: 1, known: Vec::new() })
     }
 
     /// Where the object itself is.

@@ -15,6 +15,7 @@ mod values;
 
 use std::collections::BTreeMap;
 
+pub use engine_core::check::identity::RULES;
 use engine_core::stats::gate::Criterion;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -27,8 +28,7 @@ use super::seed_range::Seed;
 
 /// The format word of this version.
 pub const FORMAT: &str = "heldout-protocol-v1";
-/// Rules id of this build's engine.
-pub const RULES: &str = "drop7-1";
+
 /// Name of the table that training ends in.
 pub const CANDIDATE: &str = "candidate";
 /// Name of the hand-written leaf.

@@ -44,10 +44,13 @@ pub(super) fn blocks(fields: &mut Fields<'_>, faults: &mut Faults) -> Blocks {
                 faults.add(place, "expected a table of blocks by name");
                 return None;
             };
+            if map.is_empty() {
+                faults.add(place, "is empty; a protocol reads at least one block of seeds");
+            }
             for (name, value) in map {
                 let place = place.key(name);
                 let named = check_name(name, &place, faults);
-                let block = block(value, place, faults).filter(|_| named);
+                let block = block(value, &place, faults).filter(|_| named);
                 blocks.known.insert(name.clone(), block);
             }
             Some(())
@@ -58,7 +61,7 @@ pub(super) fn blocks(fields: &mut Fields<'_>, faults: &mut Faults) -> Blocks {
     blocks
 }
 
-fn block(value: &Value, place: Place, faults: &mut Faults) -> Option<SeedBlock> {
+fn block(value: &Value, place: &Place, faults: &mut Faults) -> Option<SeedBlock> {
     let mut fields = Fields::of(value, place.clone(), "a block of seeds", faults)?;
     let role = fields.required("role", "training, validation or held-out", faults, word(ROLES));
     let given = fields.get("start").is_some();

@@ -136,8 +136,8 @@ pub(super) struct Training {
 }
 
 /// Reads `[train]`, `[select]` and `[main]`, and checks the sources of edits.
-pub(super) fn training<'v>(
-    fields: &mut Fields<'v>,
+pub(super) fn training(
+    fields: &mut Fields<'_>,
     blocks: &mut Blocks,
     tables: &Tables,
     budget_threads: Option<u32>,

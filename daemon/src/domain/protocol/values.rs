@@ -86,7 +86,7 @@ pub(super) fn whole(
         let whole = match value {
             Value::Number(number) => number.as_u64().or_else(|| {
                 let float = number.as_f64()?;
-                let fits = float >= 0.0 && float <= 9007199254740992.0 && float.fract() == 0.0;
+                let fits = (0.0..=9007199254740992.0).contains(&float) && float.fract() == 0.0;
                 fits.then_some(float as u64)
             }),
             _ => None,
@@ -177,12 +177,11 @@ pub(super) fn word<T: Copy>(
         let text = string(value, place, &format!("one of {allowed}"), faults)?;
         let found = words.iter().find(|(word, _)| *word == text).map(|(_, meaning)| *meaning);
         if found.is_none() {
-            let detail = match words {
-                [(only, _)] => format!("{} is not {only:?}, the only word here", Quoted(text)),
-                _ => {
-                    let guess = did_you_mean(text, list());
-                    format!("{} is none of {allowed}{guess}", Quoted(text))
-                }
+            let detail = if let [(only, _)] = words {
+                format!("{} is not {only:?}, the only word here", Quoted(text))
+            } else {
+                let guess = did_you_mean(text, list());
+                format!("{} is none of {allowed}{guess}", Quoted(text))
             };
             faults.add(place, detail);
         }
