@@ -52,8 +52,9 @@ fn made_here() -> Vec<BadDocument> {
     let deep = |levels: usize, open: &str, close: &str| {
         format!("{}{}", open.repeat(levels), close.repeat(levels))
     };
-    let many_blocks: String =
+    let blocks: Vec<_> =
         (0..400).map(|n| format!("[seeds.b{n}]\nrole = \"nobody\"\ncount = 1\n")).collect();
+    let many_blocks = blocks.concat();
     let made = [
         ("body-of-10-mib.json", format!("{{\"title\":\"{}\"}}", "x".repeat(10 << 20))),
         ("body-of-10-mib.toml", format!("title = \"{}\"\n", "x".repeat((10 << 20) + 1))),

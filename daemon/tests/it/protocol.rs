@@ -64,7 +64,7 @@ fn pointers(refusal: &Refusal) -> Vec<&str> {
 fn the_quickstart_is_complete_and_its_canonical_form_parses_to_itself() {
     let protocol = toml(QUICKSTART).unwrap();
     assert_eq!(protocol.train.len(), 2);
-    assert_eq!(protocol.train[0].alpha, 1.0);
+    assert_eq!(protocol.train[0].alpha.to_bits(), 1.0_f64.to_bits());
     assert_eq!(protocol.train[0].seeds, "training");
     assert!(protocol.seeds.values().all(|block| block.start.is_none()));
     assert!(
@@ -149,7 +149,7 @@ fn defaults_of_training_reach_every_arm_and_the_main_run() {
         .replace("validate = { every_moves = 1_000_000, games = 64, search = { depth = 2, strata = 7 } }\n", "");
     let protocol = toml(&text).unwrap();
     let [lines, windows] = &protocol.train[..] else { panic!("two arms") };
-    assert_eq!((lines.alpha, windows.alpha), (0.5, 0.25));
+    assert_eq!([lines.alpha, windows.alpha].map(f64::to_bits), [0.5, 0.25].map(f64::to_bits));
     assert_eq!((lines.threads, windows.threads), (1, 1));
     assert_eq!((lines.validate.games, windows.validate.games), (32, 16));
     assert_eq!(lines.validate.every_moves, windows.validate.every_moves);

@@ -7,7 +7,8 @@ use std::sync::LazyLock;
 use engine_core::ntuple::Layout;
 use heldout::domain::canonical::to_bytes;
 use heldout::domain::protocol::{
-    FORMAT, MediaType, PlayerSpec, Protocol, RULES, ReadingOf, Role, Validate, estimate, parse,
+    FORMAT, MediaType, PlayerSpec, Protocol, RULES, ReadingOf, Role, SeedBlock, Validate, estimate,
+    parse,
 };
 use heldout::domain::seed_range::RESERVED;
 use proptest::prelude::*;
@@ -179,7 +180,7 @@ fn assert_validation(protocol: &Protocol, validate: &Validate, moves: u64, chunk
 fn assert_promises(protocol: &Protocol) {
     assert_eq!(protocol.format, FORMAT);
     assert_eq!(protocol.engine, RULES);
-    let ranges: Vec<_> = protocol.seeds.values().filter_map(|block| block.range()).collect();
+    let ranges: Vec<_> = protocol.seeds.values().filter_map(SeedBlock::range).collect();
     for (index, range) in ranges.iter().enumerate() {
         assert!(ranges[..index].iter().all(|other| !range.overlaps(other)));
         assert!(RESERVED.iter().all(|(_, reserved)| !range.overlaps(reserved)));
@@ -289,11 +290,11 @@ fn no_single_damage_slips_through() {
     for good in GOOD_DOCUMENTS.iter() {
         let mut all = Vec::new();
         places(good, "", &mut all);
-        for place in 0..all.len() {
+        for place in &all {
             let values = [json!(null), json!({}), json!([]), json!(""), json!(0), json!(-1.5)];
             for value in values {
                 let mut document = good.clone();
-                *document.pointer_mut(&all[place]).unwrap() = value;
+                *document.pointer_mut(place).unwrap() = value;
                 assert_judged(&document);
             }
         }
