@@ -69,7 +69,7 @@ impl App {
             sha256: check.sha256,
             leases: frozen.leases,
             estimate: check.estimate,
-            created: frozen.created,
+            created: frozen.created && !options.dry_run,
         })
     }
 

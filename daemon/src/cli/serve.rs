@@ -3,11 +3,12 @@
 use std::net::SocketAddr;
 
 use clap::Args;
+use tokio_util::sync::CancellationToken;
 
 use super::{Exit, Session, out};
-use crate::domain::refusal::{Code, Refusal};
+use crate::domain::refusal::Refusal;
 use crate::exec::unit::internal;
-use crate::shutdown;
+use crate::{http, shutdown};
 
 #[derive(Debug, Args)]
 pub(super) struct ServeArgs {
@@ -18,37 +19,32 @@ pub(super) struct ServeArgs {
 
 /// Serves until SIGTERM or SIGINT; running work then has the grace period to reach a boundary.
 pub(super) async fn serve(session: &Session, arguments: &ServeArgs) -> Result<Exit, Refusal> {
-    if !arguments.listen.ip().is_loopback() {
-        return Err(Refusal::new(
-            Code::InvalidRequest,
-            format!(
-                "{} can be reached from other machines, and there are no access tokens yet",
-                arguments.listen
-            ),
-        )
-        .hint("Listen on 127.0.0.1 and put a proxy that asks who is there in front of it."));
-    }
+    // Before the data folder is touched: an address that is refused or taken changes nothing.
+    let listener = http::bind(arguments.listen).await?;
     let app = session.open().await?;
-    let listener = tokio::net::TcpListener::bind(arguments.listen)
-        .await
-        .map_err(|error| internal("listening", &error))?;
     let address = listener.local_addr().map_err(|error| internal("listening", &error))?;
     out::note(&format!(
         "heldout listens on http://{address} and keeps its data in {}",
         session.common.data.display()
     ));
-    let stopping = app.clone();
-    let served = axum::serve(listener, axum::Router::new()).with_graceful_shutdown(async move {
+    let stop = CancellationToken::new();
+    let asked = stop.clone();
+    let signals = tokio::spawn(async move {
         let signal = shutdown::requested().await;
         tracing::info!(signal, "stopping");
-        stopping.shutdown(shutdown::GRACE).await;
+        asked.cancel();
     });
-    served.await.map_err(|error| internal("serving", &error))?;
-    Ok(Exit::Done)
+    let served = http::serve(app.clone(), listener, stop).await;
+    signals.abort();
+    app.shutdown(shutdown::GRACE).await;
+    served.map(|()| Exit::Done)
 }
 
-/// Prints the OpenAPI description.
+/// Prints the OpenAPI description: what a daemon serves at `/openapi.json`.
 pub(super) fn openapi() -> Result<Exit, Refusal> {
-    out::json(&"todo")?;
+    let text = http::description().bytes;
+    let document: serde_json::Value = serde_json::from_slice(&text)
+        .map_err(|error| internal("rendering the description", &error))?;
+    out::json(&document)?;
     Ok(Exit::Done)
 }

@@ -50,6 +50,15 @@ fn is_titled_id(body: &str) -> bool {
     )
 }
 
+/// What follows the prefix of an id of this form, as a regular expression.
+fn pattern(form: &str) -> &'static str {
+    if form == "titled_id" {
+        "[0-9]{8}-[a-z0-9]+(-[a-z0-9]+)*-[0-9a-f]{8}"
+    } else {
+        "[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8}"
+    }
+}
+
 /// A slug made of a title: runs of other characters become one hyphen; at most 64 characters.
 pub fn slug(title: &str) -> String {
     let mut slug = String::new();
@@ -111,7 +120,13 @@ macro_rules! ids {
 
         impl utoipa::PartialSchema for $name {
             fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
-                <String as utoipa::PartialSchema>::schema()
+                use utoipa::openapi::schema::{ObjectBuilder, Type};
+                let body = stringify!($check).strip_prefix("is_").map_or("", pattern);
+                ObjectBuilder::new()
+                    .schema_type(Type::String)
+                    .pattern(Some(format!("^{}{body}$", $prefix)))
+                    .examples([serde_json::Value::from($example)])
+                    .into()
             }
         }
 

@@ -69,6 +69,7 @@ fn refused_as_problem(mut response: Response, id: &str) -> Response {
 }
 
 /// The answer of a handler that panicked. What it said goes to the log only.
+#[expect(clippy::needless_pass_by_value, reason = "the layer hands the payload over")]
 pub fn panicked(payload: Box<dyn Any + Send + 'static>) -> Response {
     let said = payload
         .downcast_ref::<&str>()

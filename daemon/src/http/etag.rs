@@ -6,8 +6,25 @@ use axum::response::{IntoResponse, Response};
 /// Never asked for again by a cache that has it.
 const FOR_EVER: HeaderValue = HeaderValue::from_static("private, max-age=31536000, immutable");
 
-/// `body` under the tag `digest`, or 304 when the client has it already.
+/// Of this build; another one may say something else.
+const REVALIDATE: HeaderValue = HeaderValue::from_static("no-cache");
+
+/// `body`, which never changes, under the tag `digest`, or 304 when the client has it already.
 pub fn immutable(request: &HeaderMap, digest: &str, body: impl IntoResponse) -> Response {
+    tagged(request, digest, FOR_EVER, body)
+}
+
+/// `body` under the tag `digest`, or 304 when the client has this version of it.
+pub fn revalidated(request: &HeaderMap, digest: &str, body: impl IntoResponse) -> Response {
+    tagged(request, digest, REVALIDATE, body)
+}
+
+fn tagged(
+    request: &HeaderMap,
+    digest: &str,
+    cache: HeaderValue,
+    body: impl IntoResponse,
+) -> Response {
     let tag = format!("\"{digest}\"");
     let mut response = if is_known(request, &tag) {
         StatusCode::NOT_MODIFIED.into_response()
@@ -16,7 +33,7 @@ pub fn immutable(request: &HeaderMap, digest: &str, body: impl IntoResponse) -> 
     };
     if let Ok(tag) = HeaderValue::from_str(&tag) {
         response.headers_mut().insert(header::ETAG, tag);
-        response.headers_mut().insert(header::CACHE_CONTROL, FOR_EVER);
+        response.headers_mut().insert(header::CACHE_CONTROL, cache);
     }
     response
 }

@@ -79,11 +79,13 @@ fn query_refusal(rejection: &QueryRejection, parts: &Parts) -> Refusal {
     let names = axum::extract::Query::<Vec<(String, String)>>::try_from_uri(&parts.uri)
         .map(|axum::extract::Query(pairs)| pairs)
         .unwrap_or_default();
+    let known = |name: &str| names.iter().any(|(other, _)| other == name);
     let (pointer, detail) = match text.split_once(": ") {
-        Some((name, rest)) if names.iter().any(|(other, _)| other == name) => {
-            (format!("/query/{}", escape(name)), rest)
-        }
-        _ => (String::from("/query"), text),
+        Some((name, rest)) if known(name) => (format!("/query/{}", escape(name)), rest),
+        _ => match text.split('`').nth(1).filter(|name| known(name)) {
+            Some(name) => (format!("/query/{}", escape(name)), text),
+            None => (String::from("/query"), text),
+        },
     };
     Refusal::new(Code::InvalidRequest, format!("the query has a fault: {detail}"))
         .at(pointer, detail)

@@ -18,7 +18,7 @@ use heldout::store::{
     Ask, AttemptToken, Contribution, ContributionRole, Dataset, Frozen, NewExperiment, Page,
     PlannedUnit, Store,
 };
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use sqlx::Connection as _;
@@ -38,10 +38,20 @@ impl Lab {
     /// A new store; its clock stands at 2026-12-01T00:00:00Z.
     pub(crate) async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let clock = Clock::held("2026-12-01T00:00:00Z".parse::<Timestamp>().unwrap());
+        let clock = clock();
         let store =
             Store::open(&folder.path().join("heldout.sqlite"), clock.clone()).await.unwrap();
         Self { store, clock, folder }
+    }
+
+    /// A store that is open already, in its folder.
+    pub(crate) fn over(store: Store, clock: Clock, folder: tempfile::TempDir) -> Self {
+        Self { store, clock, folder }
+    }
+
+    /// Moves the clock one second on.
+    pub(crate) fn tick(&self) {
+        self.clock.set(self.clock.now() + SignedDuration::from_secs(1));
     }
 
     /// The database file.
@@ -186,6 +196,38 @@ impl Lab {
         assert_eq!(self.store.contributions(&Page::default()).await.unwrap(), [contribution]);
     }
 
+    /// A run with `games` games of the arm `deep` on record.
+    pub(crate) async fn many_games(&self, games: u32) -> RunId {
+        let frozen = self.freeze(protocol("many games", games)).await;
+        let run = self.running(&frozen).await;
+        let lease = held_out(&frozen).clone();
+        self.store.open_lease(&lease.id, &run.id, &run.protocol_sha256, &[]).await.unwrap();
+        let deep = self.attempt(&run.id, "screen", "screen/deep", u64::from(games)).await;
+        let id = run.id.clone();
+        let screening = Screening { frozen, run, lease, shallow: deep.clone(), deep: deep.clone() };
+        let rows: Vec<_> = (0..games).map(|ordinal| screening.game("deep", ordinal)).collect();
+        self.store.add_games(&deep, &screening.lease.id, &rows).await.unwrap();
+        id
+    }
+
+    /// A run that is training its arm `main`: two chunks and a point of a first attempt, then the second
+    /// chunk and a second point of another.
+    pub(crate) async fn curves(&self) -> RunId {
+        let frozen = self.freeze(protocol("curves", 4)).await;
+        let run = self.running(&frozen).await;
+        let first = self.attempt(&run.id, "main", "train/main", 4000).await;
+        for chunk in [1, 2] {
+            self.store.add_chunk(&first, &curve_chunk(&run.id, chunk)).await.unwrap();
+        }
+        self.store.add_point(&first, &curve_point(&run.id, 1)).await.unwrap();
+        let reason = Some("stopped on request");
+        self.store.finish_attempt(&first, WorkState::Stopped, reason, None).await.unwrap();
+        let second = self.store.start_attempt(&run.id, "train/main").await.unwrap();
+        self.store.add_chunk(&second, &curve_chunk(&run.id, 2)).await.unwrap();
+        self.store.add_point(&second, &curve_point(&run.id, 2)).await.unwrap();
+        run.id
+    }
+
     /// Everything of [`Lab::screening`], played and judged.
     pub(crate) async fn judged(&self) -> (Screening, ResultRecord) {
         let screening = self.screening().await;
@@ -206,6 +248,11 @@ impl Lab {
             .unwrap();
         (screening, result)
     }
+}
+
+/// A clock that stands at 2026-12-01T00:00:00Z.
+pub(crate) fn clock() -> Clock {
+    Clock::held("2026-12-01T00:00:00Z".parse::<Timestamp>().unwrap())
 }
 
 /// A run whose held-out lease is open.
@@ -257,6 +304,30 @@ impl Screening {
             origin: Origin::Own,
             recorded_at: at,
         }
+    }
+}
+
+fn curve_chunk(run: &RunId, chunk: u32) -> Chunk {
+    Chunk {
+        run_id: run.clone(),
+        arm: "main".into(),
+        attempt: 0,
+        chunk,
+        moves_total: u64::from(chunk) * 1000,
+        figures: json!({"games_total": chunk * 20, "mean_abs_delta": 0.5}),
+    }
+}
+
+fn curve_point(run: &RunId, point: u32) -> Point {
+    Point {
+        run_id: run.clone(),
+        arm: "main".into(),
+        attempt: 0,
+        point,
+        moves: u64::from(point) * 1000,
+        margin: f64::from(point) * 10.5,
+        is_best: true,
+        figures: json!({"games": 4}),
     }
 }
 

@@ -4,6 +4,7 @@
 mod artifacts;
 mod bad_protocols;
 mod canonical;
+mod http;
 mod lab;
 mod leases;
 mod migrations;
