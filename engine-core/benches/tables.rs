@@ -1,7 +1,8 @@
 //! How fast the tables are, in thread CPU time: `cargo bench -p engine-core --bench tables`.
 //!
 //! Arms are interleaved in rounds, because a shared machine drifts more between minutes than arms
-//! differ; the median and the best round are printed. Arguments: rounds, training moves.
+//! differ; the median and the best round are printed. Arguments: rounds,
+//! training moves, and words that must occur in `LAYOUT PAGES`.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 #![expect(clippy::unwrap_used, reason = "a benchmark stops at the first surprise")]
 
@@ -94,6 +95,8 @@ struct Arm {
 
 fn main() {
     let numbers: Vec<usize> = std::env::args().filter_map(|a| a.parse().ok()).collect();
+    let is_word = |word: &String| word.parse::<usize>().is_err() && !word.starts_with('-');
+    let words: Vec<String> = std::env::args().skip(1).filter(is_word).collect();
     let rounds = numbers.first().copied().unwrap_or(7);
     let moves = numbers.get(1).copied().unwrap_or(200_000);
     let mut arms: Vec<Arm> = Vec::new();
@@ -101,6 +104,10 @@ fn main() {
         LAYOUTS.into_iter().flat_map(|text| [(text, PageSize::Small), (text, PageSize::Huge)])
     {
         let layout: Layout = text.parse().unwrap();
+        let wanted = format!("{text} {pages:?}");
+        if !words.iter().all(|word| wanted.contains(word.as_str())) {
+            continue;
+        }
         let touched = TrainTables::fresh_on(layout, 20.0, pages).unwrap();
         let fresh = TrainTables::fresh_on(layout, 20.0, pages).unwrap();
         let states = train(&touched, 0xa527_7000, moves);
@@ -206,11 +213,11 @@ fn main() {
         let written = file::write_weights(&touched, std::io::sink()).unwrap();
         let seconds = (cpu_ns() - start) as f64 / 1e9;
         println!("{text}: {} bytes hashed in {seconds:.2} s", written.bytes);
-    }
-    for Arm { name, unit, mut rounds } in arms {
-        rounds.sort_by(f64::total_cmp);
-        let median = rounds[rounds.len() / 2];
-        let (low, high) = (rounds[0], rounds[rounds.len() - 1]);
-        println!("{name:65} median {median:12.1} {unit:12} ({low:.1} - {high:.1})");
+        for Arm { name, unit, rounds } in &mut arms[first..] {
+            rounds.sort_by(f64::total_cmp);
+            let median = rounds[rounds.len() / 2];
+            let (low, high) = (rounds[0], rounds[rounds.len() - 1]);
+            println!("{name:65} median {median:12.1} {unit:12} ({low:.1} - {high:.1})");
+        }
     }
 }

@@ -4,8 +4,7 @@
 use crate::drop7::Board;
 use crate::drop7::board::SIDE;
 
-/// Codes of two, three and four nibbles.
-static CODE2: [u8; 1 << 8] = code2();
+/// Codes of three and four nibbles.
 static CODE3: [u16; 1 << 12] = code3();
 static CODE4: [u16; 1 << 16] = code4();
 
@@ -17,16 +16,6 @@ const fn digits(word: usize) -> u32 {
         code = code * 10 + ((word >> shift) & 15) as u32;
     }
     code
-}
-
-const fn code2() -> [u8; 1 << 8] {
-    let mut table = [0; 1 << 8];
-    let mut word = 0;
-    while word < table.len() {
-        table[word] = digits(word) as u8;
-        word += 1;
-    }
-    table
 }
 
 const fn code3() -> [u16; 1 << 12] {
@@ -48,12 +37,6 @@ const fn code4() -> [u16; 1 << 16] {
         word += 1;
     }
     table
-}
-
-/// The code of the two lowest nibbles, 0..=99.
-#[inline]
-pub fn pair(word: u32) -> u32 {
-    u32::from(CODE2[(word & 0xff) as usize])
 }
 
 /// The code of the three lowest nibbles, 0..=999.

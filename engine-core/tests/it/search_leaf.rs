@@ -47,7 +47,8 @@ struct Root {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Column {
-    column: usize,
+    #[serde(rename = "column")]
+    canonical: usize,
     value: f64,
     value_bits: String,
 }
@@ -119,10 +120,10 @@ fn root_columns_are_the_golden_columns() {
         let columns = searcher.column_values(&state, golden.search.depth);
         assert_eq!(columns.len(), root.canonical_columns.len(), "{board}");
         for (found, expected) in columns.iter().zip(&root.canonical_columns) {
-            assert_eq!(found.canonical_column, expected.column, "{board}");
+            assert_eq!(found.canonical_column, expected.canonical, "{board}");
             let bits = format!("{:016x}", found.value.to_bits());
-            assert_eq!(bits, expected.value_bits, "{board} column {}", expected.column);
-            assert_eq!(found.value, expected.value, "{board} column {}", expected.column);
+            assert_eq!(bits, expected.value_bits, "{board} column {}", expected.canonical);
+            assert_eq!(found.value, expected.value, "{board} column {}", expected.canonical);
         }
         let decision = searcher.decide(&state);
         assert_eq!(decision.action, Some(root.action), "{board}");

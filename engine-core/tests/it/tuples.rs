@@ -260,7 +260,6 @@ proptest! {
         prop_assert_eq!(codec::line(word), code);
         prop_assert_eq!(codec::quad(word), code % 10_000);
         prop_assert_eq!(codec::triple(word), code % 1_000);
-        prop_assert_eq!(codec::pair(word), code % 100);
     }
 
     #[test]
