@@ -11,5 +11,6 @@ mod migrations;
 mod plan;
 mod protocol;
 mod protocol_mutations;
+mod protocol_readme;
 mod sample;
 mod store_story;
