@@ -67,7 +67,8 @@ pub fn golden_trace<L: Leaf + Copy>(leaf: L) -> Result<String, IdentityError> {
     trace.searches(&probes, leaf)?;
     trace.tables(&probes)?;
     trace.statistics(&scores)?;
-    Ok(trace.0.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    let digits = trace.0.finalize().into_iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    Ok(digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect())
 }
 
 struct Trace(Sha256);

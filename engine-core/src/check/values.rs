@@ -128,7 +128,9 @@ pub fn finite_and_profile<W: Weights + ?Sized>(probes: &[Probe], weights: &W) ->
     }
     let mut sum = 0.0;
     for _ in 0..ROUNDS {
-        values.iter().for_each(|value| sum += value);
+        for value in &values {
+            sum += value;
+        }
     }
     compared.outcome("finite-and-profile", |n| {
         format!(

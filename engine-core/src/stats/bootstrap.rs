@@ -70,7 +70,7 @@ impl Bootstrap {
         let n = values.len() as f64;
         let rows = 0..self.resamples;
         let largest = values.iter().fold(0.0, |largest: f64, value| largest.max(value.abs()));
-        if values.iter().all(|value| value.trunc() == *value) && largest * n <= EXACT {
+        if values.iter().all(|value| value.fract() == 0.0) && largest * n <= EXACT {
             let integers: Vec<i64> = values.iter().map(|&value| value as i64).collect();
             return Ok(rows
                 .map(|_| {

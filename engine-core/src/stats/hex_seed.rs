@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Deserializer, Serializer, de};
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
 pub(crate) fn serialize<S: Serializer>(seed: &u32, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&format_args!("{seed:#010x}"))
 }

@@ -65,7 +65,7 @@ fn a_clear_candidate_passes_every_criterion() {
 #[test]
 fn illegal_and_incomplete_decisions_of_any_arm_fail_the_gate() {
     for spoil in [(|game: &mut Played| game.illegal_decisions = 1) as fn(&mut Played), |game| {
-        game.incomplete_decisions = 3
+        game.incomplete_decisions = 3;
     }] {
         let mut reference = games(&[100, 100, 110, 120]);
         spoil(&mut reference[2]);

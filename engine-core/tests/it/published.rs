@@ -151,7 +151,8 @@ struct Vectors {
     initial_state_hex: String,
     increment_hex: String,
     replicates: u32,
-    vectors: BTreeMap<String, Vector>,
+    #[serde(rename = "vectors")]
+    by_n: BTreeMap<String, Vector>,
     example: Example,
 }
 
@@ -192,6 +193,10 @@ fn read<T: DeserializeOwned>(path: &Path) -> T {
 }
 
 fn runs() -> Vec<Run> {
+    paths().iter().map(|path| read(path)).collect()
+}
+
+fn paths() -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> = std::fs::read_dir(published_dir())
         .unwrap()
         .map(|entry| entry.unwrap().path())
@@ -202,7 +207,7 @@ fn runs() -> Vec<Run> {
         .collect();
     paths.sort();
     assert!(!paths.is_empty(), "no recorded run in {}", published_dir().display());
-    paths.iter().map(|path| read(path)).collect()
+    paths
 }
 
 fn seed(text: &str) -> u32 {
@@ -565,6 +570,94 @@ fn gate_agrees(what: &str, arms: &BTreeMap<String, Arm>, contrast: &Contrast, re
     assert_eq!(record.all_passed, passed.iter().all(|&passed| passed), "{what}");
 }
 
+/// Every object of a record that holds a curve, with the place it was found at.
+fn curves<'a>(place: &str, value: &'a Value, found: &mut Vec<(String, &'a Value)>) {
+    match value {
+        Value::Object(fields) => {
+            if fields.get("validations").and_then(Value::as_array).is_some_and(|v| !v.is_empty()) {
+                found.push((place.to_owned(), value));
+            }
+            for (name, field) in fields {
+                curves(&format!("{place}/{name}"), field, found);
+            }
+        }
+        Value::Array(values) => {
+            for (k, value) in values.iter().enumerate() {
+                curves(&format!("{place}/{k}"), value, found);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn recorded_validation_points_satisfy_the_identities() {
+    let mut compared = 0;
+    for path in paths() {
+        let record: Value = read(&path);
+        let mut found = Vec::new();
+        curves(&path.file_stem().unwrap().to_string_lossy(), &record, &mut found);
+        for (place, curve) in found {
+            let mut margins = Vec::new();
+            for point in curve["validations"].as_array().unwrap() {
+                point_agrees(&place, point);
+                margins.push(point["pairedDeltaD3"].as_f64().unwrap());
+                compared += 1;
+            }
+            let best = margins.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let last = margins.last().copied().unwrap();
+            // A curve that was recorded in whole points may keep these two exactly.
+            let slack = if margins.iter().all(|margin| margin.fract() == 0.0) { 1.0 } else { 0.0 };
+            for (name, ours) in [("bestMargin", best), ("finalMargin", last)] {
+                if let Some(margin) = curve[name].as_f64() {
+                    assert!((margin - ours).abs() <= slack, "{place} {name}: {ours}, {margin}");
+                }
+            }
+            if let Some(any) = curve["anyPositiveMargin"].as_bool() {
+                assert_eq!(any, best > 0.0, "{place} anyPositiveMargin");
+            }
+        }
+    }
+    assert!(compared > 0, "no record holds a curve");
+}
+
+/// The identities of one validation point. Records that hold rounded figures are off by one point.
+fn point_agrees(place: &str, point: &Value) {
+    let figure = |name: &str| point[name].as_f64();
+    let needed = |name: &str| figure(name).unwrap_or_else(|| panic!("{place}: no {name}"));
+    let margin = needed("pairedDeltaD3");
+    let what = format!("{place} at {} moves", needed("movesTrained"));
+    let rounded = !point["pairedDeltaD3"].is_f64();
+    let near = |ours: f64, record: f64| {
+        if rounded {
+            assert!((ours - record).abs() <= 1.0, "{what}: {ours} against {record}");
+        } else {
+            close(&what, ours, record);
+        }
+    };
+    near(needed("ntupleD3Mean") - needed("fairD3Mean"), margin);
+    if let Some(direct) = figure("pairedDeltaDirect") {
+        near(needed("directMean") - needed("fairD3Mean"), direct);
+    }
+    assert!(needed("bootstrapLower95") < margin, "{what}: lower bound");
+    if let Some(upper) = figure("bootstrapUpper95") {
+        assert!(upper > margin, "{what}: upper bound");
+    }
+    let (Some(floor), Some(bound)) = (figure("detectionFloor"), figure("studentTLower95")) else {
+        return;
+    };
+    let counts: f64 = numbers(&point["wtl"]).iter().sum();
+    let halves = numbers(&point["halves"]);
+    let first = (counts / 2.0).floor();
+    close(&what, (first * halves[0] + (counts - first) * halves[1]) / counts, margin);
+    let t = student::quantile95(counts as usize - 1);
+    let expected = margin - t * (floor / 1.645);
+    assert!((expected - bound).abs() <= 1e-9 * margin.abs().max(bound.abs()), "{what}: {bound}");
+    if let Some(sd) = figure("pairedSd") {
+        close(&what, 1.645 * sd / counts.sqrt(), floor);
+    }
+}
+
 #[test]
 fn bootstrap_vectors_are_drawn_again() {
     let vectors: Vectors = read(&published_dir().join("bootstrap-vectors.json"));
@@ -572,8 +665,8 @@ fn bootstrap_vectors_are_drawn_again() {
     let generator = Pcg64::new(bootstrap.seed);
     assert_eq!(format!("{:#034x}", generator.state()), vectors.initial_state_hex);
     assert_eq!(format!("{:#034x}", generator.increment()), vectors.increment_hex);
-    assert!(!vectors.vectors.is_empty());
-    for (n, vector) in &vectors.vectors {
+    assert!(!vectors.by_n.is_empty());
+    for (n, vector) in &vectors.by_n {
         let n: usize = n.parse().unwrap();
         let mut indices = bootstrap.indices(n).unwrap();
         let matrix: Vec<usize> =
