@@ -19,6 +19,7 @@ mod published;
 mod rng;
 mod rules;
 mod screen;
+mod screen_sample;
 mod search;
 mod search_leaf;
 mod serial_curves;
