@@ -152,10 +152,7 @@ impl Store {
                 .hint("Send the request to the running daemon with --url, or stop it first.")
         })?;
         let mut tx = writer.begin_with("BEGIN IMMEDIATE").await.map_err(fault)?;
-        let (seq, hash): (i64, String) = sqlx::query_as("SELECT seq, hash FROM event_head")
-            .fetch_one(&mut *tx)
-            .await
-            .map_err(fault)?;
+        let (seq, hash) = head(&mut tx).await?;
         Ok(Write {
             tx,
             wake: self.wake.clone(),
@@ -168,10 +165,7 @@ impl Store {
 
     pub(super) async fn last_seq(&self) -> Result<u64, Refusal> {
         let mut connection = self.read().await?;
-        let seq: i64 = sqlx::query_scalar("SELECT seq FROM event_head")
-            .fetch_one(&mut *connection)
-            .await
-            .map_err(fault)?;
+        let (seq, _) = head(&mut connection).await?;
         Ok(seq.unsigned_abs())
     }
 
@@ -225,11 +219,7 @@ impl Store {
         each: &mut (dyn FnMut(&Event) -> Result<(), Refusal> + Send),
     ) -> Result<u64, Refusal> {
         let mut connection = self.read().await?;
-        let (head_seq, head_hash): (i64, String) =
-            sqlx::query_as("SELECT seq, hash FROM event_head")
-                .fetch_one(&mut *connection)
-                .await
-                .map_err(fault)?;
+        let (head_seq, head_hash) = head(&mut connection).await?;
         let mut last = 0_u64;
         let mut previous = String::from(GENESIS);
         loop {
@@ -290,6 +280,18 @@ impl Store {
         }
         Ok(last)
     }
+}
+
+/// Number and hash of the last event, as kept beside the events.
+async fn head(connection: &mut SqliteConnection) -> Result<(i64, String), Refusal> {
+    sqlx::query_as("SELECT seq, hash FROM event_head WHERE only = 1")
+        .fetch_optional(connection)
+        .await
+        .map_err(fault)?
+        .ok_or_else(|| {
+            Refusal::new(Code::Corrupt, "the recorded end of the history is gone")
+                .hint("The history was changed by something other than heldout; restore the data folder from a backup.")
+        })
 }
 
 fn broken(seq: u64, what: &str) -> Refusal {

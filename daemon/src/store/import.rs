@@ -3,6 +3,7 @@
 //! work that was not done here: units, attempts and stored tables.
 
 use serde_json::json;
+use sha2::{Digest as _, Sha256};
 
 use super::Store;
 use super::events::Write;
@@ -126,6 +127,15 @@ async fn import_all(write: &mut Write, import: &RunImport) -> Result<(), Refusal
 }
 
 async fn import_experiment(write: &mut Write, import: &RunImport) -> Result<(), Refusal> {
+    if hex::encode(Sha256::digest(&import.protocol)) != import.experiment.protocol_sha256 {
+        return Err(Refusal::new(
+            Code::InvalidRequest,
+            format!(
+                "the protocol of {} does not have the digest it is given",
+                import.experiment.id
+            ),
+        ));
+    }
     let (block, arms) = &import.screen;
     let arms: Vec<Arm<'_>> =
         arms.iter().map(|(name, games)| Arm { name, games: *games, block }).collect();

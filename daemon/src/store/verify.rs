@@ -5,11 +5,12 @@
 //! at again, in case they were taken away for a while. An editor who recomputes the whole chain can
 //! only be found with a hash noted elsewhere: every event is served with its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use sqlx::sqlite::SqliteConnection;
+use tokio::sync::OnceCell;
 use utoipa::ToSchema;
 
 use super::faults::{fault, unreadable};
@@ -91,7 +92,7 @@ impl Store {
                 RowCheck::new("event-chain", std::slice::from_ref(&refusal.detail), String::new())
             }
         }];
-        checks.push(self.guards().await?);
+        checks.extend(self.guards().await?);
         let mut connection = self.read().await?;
         checks.push(integrity(&mut connection).await?);
         checks.push(protocols(&mut connection).await?);
@@ -103,14 +104,20 @@ impl Store {
         Ok(checks)
     }
 
-    /// Tables, indexes and triggers are word for word those of this build.
-    async fn guards(&self) -> Result<RowCheck, Refusal> {
+    /// Tables, indexes and triggers are word for word those of this build, and so are the blocked ranges.
+    async fn guards(&self) -> Result<[RowCheck; 2], Refusal> {
+        static FRESH: OnceCell<(BTreeMap<String, String>, BTreeSet<String>)> =
+            OnceCell::const_new();
+        let (expected, expected_ranges) = FRESH
+            .get_or_try_init(async || {
+                let mut fresh = fresh_schema().await?;
+                Ok::<_, Refusal>((schema(&mut fresh).await?, blocked(&mut fresh).await?))
+            })
+            .await?;
         let mut connection = self.read().await?;
         let here = schema(&mut connection).await?;
-        let mut fresh = fresh_schema().await?;
-        let expected = schema(&mut fresh).await?;
         let mut wrong = Vec::new();
-        for (name, sql) in &expected {
+        for (name, sql) in expected {
             match here.get(name) {
                 None => wrong.push(format!("{name} is gone")),
                 Some(other) if other != sql => wrong.push(format!("{name} was changed")),
@@ -122,11 +129,15 @@ impl Store {
                 .filter(|name| !expected.contains_key(*name))
                 .map(|name| format!("{name} was added")),
         );
-        Ok(RowCheck::new(
+        let schema = RowCheck::new(
             "schema-guards",
             &wrong,
             format!("{} tables, indexes and triggers", expected.len()),
-        ))
+        );
+        let ranges = blocked(&mut connection).await?;
+        let wrong: Vec<String> =
+            expected_ranges.difference(&ranges).map(|range| format!("{range} is gone")).collect();
+        Ok([schema, RowCheck::new("blocked-ranges", &wrong, format!("{} ranges", ranges.len()))])
     }
 }
 
@@ -176,6 +187,17 @@ async fn schema(connection: &mut SqliteConnection) -> Result<BTreeMap<String, St
         .into_iter()
         .map(|(kind, name, sql)| (format!("{kind} {name}"), sql.unwrap_or_default()))
         .collect())
+}
+
+async fn blocked(connection: &mut SqliteConnection) -> Result<BTreeSet<String>, Refusal> {
+    let all: Vec<String> = sqlx::query_scalar(
+        "SELECT name || ' of ' || space || '/' || domain || format(' [0x%08x, 0x%08x): ', start, end_exclusive) || reason
+         FROM blocked_ranges",
+    )
+    .fetch_all(connection)
+    .await
+    .map_err(fault)?;
+    Ok(all.into_iter().collect())
 }
 
 async fn integrity(connection: &mut SqliteConnection) -> Result<RowCheck, Refusal> {

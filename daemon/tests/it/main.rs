@@ -13,4 +13,6 @@ mod protocol;
 mod protocol_mutations;
 mod protocol_readme;
 mod sample;
+mod store_rows;
 mod store_story;
+mod store_verify;
