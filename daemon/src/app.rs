@@ -6,6 +6,7 @@
 mod admission;
 mod answers;
 mod create;
+mod import;
 mod lock;
 mod runs;
 pub mod verify;
@@ -14,6 +15,7 @@ pub use answers::{
     Check, CreateOptions, Created, ProtocolCheck, UnitProgress, Validated, VerifyOptions,
     VerifyReport,
 };
+pub use import::Imported;
 pub use runs::{protocol_and_status, state_name};
 
 use std::collections::HashMap;

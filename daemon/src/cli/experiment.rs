@@ -20,8 +20,9 @@ use crate::store::{Page, RunFilter};
 
 /// How often the display looks.
 const TICK: Duration = Duration::from_millis(200);
-/// Documents longer than this are refused without being read.
-const LONGEST: u64 = 8 << 20;
+/// Files longer than this are refused without being read; what a document may have is less, and the
+/// parser's to say.
+const LONGEST: u64 = 64 << 20;
 
 #[derive(Debug, Args)]
 pub(super) struct RunArgs {

@@ -120,6 +120,9 @@ enum Command {
         after_help = "Example:\n  heldout verify RUN-20260905T193006Z-4fbeb4e5 --replay fair-d3s7 --games 0..64"
     )]
     Verify(verifying::VerifyArgs),
+    /// Take the published runs of a folder over, marked as imported.
+    #[command(after_help = "Example:\n  heldout import protocols/published")]
+    Import(verifying::ImportArgs),
     /// Write the rows of a run.
     #[command(
         after_help = "Example:\n  heldout export RUN-20260905T193006Z-4fbeb4e5 --format csv > games.csv"
@@ -216,6 +219,7 @@ async fn dispatch(command: Command, session: Session) -> Result<Exit, Refusal> {
         Command::Gates(arguments) => checks::gates(&session, &arguments),
         Command::Leases => reading::leases(&session).await,
         Command::Verify(arguments) => verifying::verify(&session, &arguments).await,
+        Command::Import(arguments) => verifying::import(&session, &arguments).await,
         Command::Export(arguments) => export::export(&session, &arguments).await,
         Command::Openapi => serve::openapi(),
     }

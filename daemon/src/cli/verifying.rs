@@ -1,6 +1,7 @@
-//! `heldout verify`.
+//! `heldout verify` and `heldout import`.
 
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
@@ -10,6 +11,7 @@ use crate::app::VerifyOptions;
 use crate::app::verify::verify as verify_run;
 use crate::domain::ids::RunId;
 use crate::domain::refusal::Refusal;
+use crate::shutdown;
 
 #[derive(Debug, Args)]
 pub(super) struct VerifyArgs {
@@ -22,6 +24,13 @@ pub(super) struct VerifyArgs {
     /// Ordinals to play again, like 0..64; a number K means the first K.
     #[arg(long, value_name = "A..B", value_parser = games, default_value = "2")]
     games: Range<u32>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ImportArgs {
+    /// Folder of published runs.
+    #[arg(default_value = "protocols/published")]
+    folder: PathBuf,
 }
 
 /// `0..64`, or `64` for the first 64.
@@ -72,6 +81,22 @@ pub(super) async fn verify(session: &Session, arguments: &VerifyArgs) -> Result<
         });
     }
     Ok(if report.passed { Exit::Done } else { Exit::Negative })
+}
+
+pub(super) async fn import(session: &Session, arguments: &ImportArgs) -> Result<Exit, Refusal> {
+    let app = session.open().await?;
+    let imported = app.import_published(&arguments.folder).await;
+    app.shutdown(shutdown::GRACE).await;
+    let imported = imported?;
+    if session.common.json {
+        out::json(&imported)?;
+    } else {
+        for run in &imported {
+            let word = if run.created { "imported" } else { "was here" };
+            out::line(&format!("{word} {} ({}; {} games)", run.run_id, run.title, run.games));
+        }
+    }
+    Ok(Exit::Done)
 }
 
 #[cfg(test)]

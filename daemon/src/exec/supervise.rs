@@ -237,7 +237,7 @@ impl Supervisor {
                 if is_idle {
                     return self.rest(&status).await;
                 }
-                self.wait(ends, earlier, session).await?;
+                self.wait(ends, &status, earlier + session.elapsed().as_secs_f64()).await?;
                 continue;
             }
             let actions = plan(&self.protocol, &status);
@@ -249,7 +249,7 @@ impl Supervisor {
                     );
                     return Err(stuck);
                 }
-                self.wait(ends, earlier, session).await?;
+                self.wait(ends, &status, earlier + session.elapsed().as_secs_f64()).await?;
                 continue;
             }
             for action in actions {
@@ -339,12 +339,14 @@ impl Supervisor {
         local::begin(stage, shop.unit(inputs, counter))
     }
 
-    /// Waits for a unit to end, or for the next heartbeat.
+    /// Waits for a unit to end, or for the next heartbeat. The wall budget stops everything up to the
+    /// opening of the held-out block. What comes after is finished: a block that is half played and
+    /// never judged is the one thing that cannot be made good.
     async fn wait(
         &self,
         ends: &mut mpsc::UnboundedReceiver<Ended>,
-        earlier: f64,
-        session: Instant,
+        status: &RunStatus,
+        spent: f64,
     ) -> Result<(), Refusal> {
         let ended = tokio::time::timeout(BEAT, ends.recv()).await;
         if let Ok(Some(ended)) = ended {
@@ -354,12 +356,14 @@ impl Supervisor {
         for unit in self.active.units() {
             self.store.heartbeat(&unit.token, unit.counter.done()).await?;
         }
-        let spent = earlier + session.elapsed().as_secs_f64();
         let budget = self.protocol.budget.wall_seconds;
-        if spent > budget as f64 {
+        let is_open = status.leases.iter().any(|lease| {
+            lease.opening.as_ref().is_some_and(|opening| opening.run_id == self.active.id)
+        });
+        if spent > budget as f64 && !is_open {
             self.active.stop(&format!(
-                "the wall budget of {budget} s is spent; what was done is kept, and an amendment with \
-                 a larger budget can start from its tables"
+                "the wall budget of {budget} s is spent before the held-out block was opened; it stays \
+                 unread, and an amendment with a larger budget can use it"
             ));
         }
         Ok(())
