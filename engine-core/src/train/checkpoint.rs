@@ -7,10 +7,11 @@
 //! kept: when the newest does not verify, [`Checkpoints::load`] takes the one before and says why.
 //!
 //! Refused: a set of another configuration (an error, not a fallback), and files that are not what
-//! the manifest says. Tables are stored as a zstd stream of the plain table format.
+//! the manifest says. Tables are stored as the records that were written, in a zstd stream: the size
+//! and the time of a save grow with what was learned, not with the layout.
 
 use std::fs::{self, File};
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
 
 use serde::de::DeserializeOwned;
@@ -18,17 +19,18 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::publish::{UNFINISHED, publish};
+use super::sparse;
 use super::{TrainConfig, TrainState};
 use crate::ntuple::TrainTables;
 use crate::ntuple::file::{self, Identity, TableFileError};
 
 /// Name of the manifest format.
 const FORMAT: &str = "heldout-checkpoint-v1";
-/// Most of a table is one repeated value; time matters more than the last tenth of the size.
+/// Time matters more than the last tenth of the size.
 const ZSTD_LEVEL: i32 = 1;
 const MANIFEST: &str = "manifest.json";
 const STATE: &str = "state.json";
-const TABLES: &str = "tables.zst";
+const TABLES: &str = "records.zst";
 /// No manifest is near this long; a longer one is damaged.
 const MANIFEST_LIMIT: u64 = 1 << 16;
 
@@ -57,7 +59,7 @@ pub enum CheckpointError {
         /// Sequence number of the set.
         sequence: u64,
         /// What the system said.
-        source: TableFileError,
+        source: Box<TableFileError>,
     },
 }
 
@@ -68,7 +70,7 @@ pub struct Saved {
     pub sequence: u64,
     /// Bytes of its files.
     pub stored_bytes: u64,
-    /// SHA-256 of the plain table file with accumulators, in lowercase hexadecimal.
+    /// SHA-256 of the stored records, in lowercase hexadecimal.
     pub tables_sha256: String,
 }
 
@@ -118,7 +120,6 @@ struct Manifest {
     sequence: u64,
     state: Stored,
     tables: Stored,
-    plain_tables: Stored,
 }
 
 #[derive(Serialize, Deserialize, PartialEq, Eq)]
@@ -218,8 +219,8 @@ impl Checkpoints {
         // A process that wrote and verified nothing yet keeps the newest set there is.
         let keep = self.good.or(self.sequences(&[MANIFEST])?.last().copied());
 
-        let (plain_tables, tables) = publish(&self.folder, &file_name(sequence, TABLES), |out| {
-            file::compressed(out, ZSTD_LEVEL, |out| file::write_checkpoint(tables, out))
+        let ((), tables) = publish(&self.folder, &file_name(sequence, TABLES), |out| {
+            file::compressed(out, ZSTD_LEVEL, |out| sparse::write(tables, out))
         })?;
         let state = serde_json::to_vec(stored)?;
         publish(&self.folder, &file_name(sequence, STATE), |out| out.write_all(&state))?;
@@ -228,7 +229,6 @@ impl Checkpoints {
             sequence,
             state: Stored::of(&state),
             tables: tables.into(),
-            plain_tables: plain_tables.into(),
         };
         let text = serde_json::to_vec_pretty(&manifest)?;
         publish(&self.folder, &file_name(sequence, MANIFEST), |out| out.write_all(&text))?;
@@ -237,7 +237,7 @@ impl Checkpoints {
         Ok(Saved {
             sequence,
             stored_bytes: tables.bytes + state.len() as u64 + text.len() as u64,
-            tables_sha256: manifest.plain_tables.sha256,
+            tables_sha256: manifest.tables.sha256,
         })
     }
 
@@ -264,21 +264,25 @@ impl Checkpoints {
         }
         let path = self.folder.join(file_name(sequence, TABLES));
         let tables = File::open(path).map_err(|error| unreadable(TABLES, &error))?;
+        let length = tables.metadata().map_err(|error| unreadable(TABLES, &error))?.len();
         let read = file::decompressed(BufReader::with_capacity(1 << 20, tables), |plain| {
-            file::read_trainable(plain, config.optimistic_rises)
+            let mut plain = BufReader::with_capacity(1 << 16, plain);
+            let tables = sparse::read(&mut plain, config.layout, config.optimistic_rises)?;
+            match plain.fill_buf()? {
+                [] => Ok(tables),
+                _ => Err(io::Error::new(io::ErrorKind::InvalidData, "the records go on").into()),
+            }
         });
-        let ((tables, header, plain), packed) = match read {
+        let (tables, stored_tables) = match read {
             Ok(read) => read,
             Err(source @ TableFileError::Tables(_)) => {
+                let source = Box::new(source);
                 return Err(Refusal::Fatal(CheckpointError::Memory { sequence, source }));
             }
-            Err(error) => return Err(Refusal::Damaged(error.to_string())),
+            Err(error) => return Err(Refusal::Damaged(format!("{TABLES}: {error}"))),
         };
-        if Stored::from(plain) != manifest.plain_tables || Stored::from(packed) != manifest.tables {
+        if Stored::from(stored_tables) != manifest.tables || length != manifest.tables.bytes {
             return Err(damaged("the table file has another digest than the manifest says"));
-        }
-        if header.layout != config.layout || !header.accumulators {
-            return Err(damaged("the table file is of another layout or has no accumulators"));
         }
         Ok(Restored { sequence, tables, state: stored.state, curve: stored.curve })
     }

@@ -28,6 +28,7 @@ pub mod trainer;
 pub mod validation;
 
 mod publish;
+mod sparse;
 mod worker;
 
 pub use report::{ChunkReport, Tally};

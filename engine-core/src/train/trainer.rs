@@ -279,7 +279,7 @@ impl Trainer {
         drop(team);
         self.state.moves = shared.moves.into_inner();
         self.state.cursor = shared.cursor.into_inner();
-        self.state.games += tally.games - played_before;
+        self.state.games = self.state.games.saturating_add(tally.games - played_before);
         let report = ChunkReport {
             chunk: self.state.chunk,
             moves_total: self.state.moves,
@@ -291,7 +291,7 @@ impl Trainer {
             stopped: !full,
         };
         if full {
-            self.state.chunk += 1;
+            self.state.chunk = self.state.chunk.saturating_add(1);
         } else {
             self.state.open = Some(OpenChunk { end: open.end, tally, explorers });
         }

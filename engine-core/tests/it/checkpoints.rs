@@ -143,7 +143,7 @@ fn any_damage_to_the_newest_set_is_named_and_the_one_before_is_taken() {
     assert_eq!((restored.curve, whole.rejected.len()), (1, 0));
     assert!(written(&restored.tables) == contents[1]);
 
-    for kind in ["tables.zst", "state.json", "manifest.json"] {
+    for kind in ["records.zst", "state.json", "manifest.json"] {
         let path = newest(folder, kind);
         let bytes = fs::read(&path).unwrap();
         let flipped = |at: usize| {
@@ -197,7 +197,7 @@ fn a_save_keeps_the_last_good_set_and_removes_what_killed_saves_left() {
     let folder = folder.path();
     // The newest set is damaged; a later save was killed before its manifest.
     fs::write(newest(folder, "state.json"), "{}").unwrap();
-    fs::write(folder.join("000000000003.tables.zst"), "half").unwrap();
+    fs::write(folder.join("000000000003.records.zst"), "half").unwrap();
     fs::write(folder.join("000000000003.state.json.unfinished"), "half").unwrap();
     fs::write(folder.join("notes.txt"), "not ours").unwrap();
 
@@ -209,7 +209,7 @@ fn a_save_keeps_the_last_good_set_and_removes_what_killed_saves_left() {
     let kept: Vec<String> = [1, 4]
         .iter()
         .flat_map(|set| {
-            ["manifest.json", "state.json", "tables.zst"].map(|kind| format!("{set:012}.{kind}"))
+            ["manifest.json", "records.zst", "state.json"].map(|kind| format!("{set:012}.{kind}"))
         })
         .chain(["notes.txt".to_owned()])
         .collect();
