@@ -53,8 +53,11 @@ fn made_here() -> Vec<BadDocument> {
         format!("{}{}", open.repeat(levels), close.repeat(levels))
     };
     let blocks: Vec<_> =
-        (0..400).map(|n| format!("[seeds.b{n}]\nrole = \"nobody\"\ncount = 1\n")).collect();
+        (0..65).map(|n| format!("[seeds.b{n}]\nrole = \"training\"\ncount = 1\n")).collect();
     let many_blocks = blocks.concat();
+    let fields: Vec<_> = (0..400).map(|n| format!("field{n} = 1\n")).collect();
+    let many_fields = fields.concat();
+    let head = "format = \"heldout-protocol-v1\"\nkind = \"tables\"\n";
     let made = [
         ("body-of-10-mib.json", format!("{{\"title\":\"{}\"}}", "x".repeat(10 << 20))),
         ("body-of-10-mib.toml", format!("title = \"{}\"\n", "x".repeat((10 << 20) + 1))),
@@ -65,9 +68,10 @@ fn made_here() -> Vec<BadDocument> {
         ("key-of-257-bytes.json", format!("{{\"title\":{{\"{}\":1}}}}", "k".repeat(257))),
         ("key-of-257-bytes.toml", format!("[theory]\n{} = 1\n", "k".repeat(257))),
         (
-            "hundreds-of-faults.toml",
-            format!("format = \"heldout-protocol-v0\"\nkind = \"tables\"\n{many_blocks}"),
+            "sixty-five-blocks.toml",
+            format!("{head}title = \"t\"\nhypothesis = \"h\"\n{many_blocks}"),
         ),
+        ("hundreds-of-faults.toml", format!("{head}{many_fields}")),
     ];
     made.map(|(name, text)| BadDocument {
         name: name.to_owned(),

@@ -47,8 +47,10 @@ fn what_the_example_calls_a_default_is_one() {
         }
         if line.contains("# default") {
             let key = line.split_once(" = ").unwrap().0;
-            let pointer: String =
-                path.iter().map(String::as_str).chain([key]).map(|t| format!("/{t}")).collect();
+            let mut tokens = vec![String::new()];
+            tokens.extend(path.iter().cloned());
+            tokens.push(key.to_owned());
+            let pointer = tokens.join("/");
             let shorter = without(&document, &pointer).to_string();
             let resolved = parse(shorter.as_bytes(), MediaType::Json);
             assert_eq!(resolved.unwrap(), protocol, "{pointer}");

@@ -3,13 +3,18 @@
 //! A reader returns `None` for a value that is absent or wrong; whatever is wrong has been added to
 //! [`Faults`] by then. So the callers go on with what is there and look at the faults once, at the end.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde_json::{Map, Value};
 
 use super::document::Lines;
+use super::values::name;
 use crate::domain::canonical::{MAX_FAULTS, pointer};
 use crate::domain::refusal::FieldError;
+
+/// Most blocks, training arms, screen arms, tables, edits or readings of one protocol.
+pub(super) const MOST_ITEMS: usize = 64;
 
 /// Where a value is in its document.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -56,6 +61,11 @@ impl Faults {
     fn any_at(&self, place: &Place) -> bool {
         let pointer = pointer(&place.0);
         self.found.iter().chain(&self.written).any(|fault| fault.pointer == pointer)
+    }
+
+    /// Whether further faults would be left out anyway.
+    pub(super) fn is_full(&self) -> bool {
+        self.found.len() == MAX_FAULTS
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -217,6 +227,9 @@ impl<'v> Fields<'v> {
     pub(super) fn finish(self, faults: &mut Faults) {
         for Layer { map, place, .. } in &self.layers[..self.own] {
             for name in map.keys().filter(|name| !self.known.contains(&name.as_str())) {
+                if faults.is_full() {
+                    return;
+                }
                 let guess = did_you_mean(name, self.known.iter().copied());
                 let allowed = self.known.join(", ");
                 faults
@@ -243,6 +256,43 @@ pub(super) fn items<'v>(
         return None;
     }
     Some(items.iter().enumerate().map(|(index, item)| (item, place.index(index))).collect())
+}
+
+/// Reads a list of things with unique names; `forbidden` are names that mean something else.
+pub(super) fn named_list<'v, T>(
+    value: &'v Value,
+    place: &Place,
+    what: &'static str,
+    forbidden: &[&str],
+    taken: &mut BTreeSet<String>,
+    faults: &mut Faults,
+    mut read: impl FnMut(&mut Fields<'v>, Option<&str>, &mut Faults) -> Option<T>,
+) -> (Vec<Option<T>>, Vec<String>) {
+    let mut names = Vec::new();
+    let mut things = Vec::new();
+    for (value, place) in items(value, place, what, MOST_ITEMS, faults).unwrap_or_default() {
+        let Some(mut fields) = Fields::of(value, place, what, faults) else {
+            things.push(None);
+            continue;
+        };
+        let at = fields.place().key("name");
+        let own = fields.required("name", "a name", faults, name);
+        let mut good = own.is_some();
+        if let Some(own) = &own {
+            if forbidden.contains(&own.as_str()) {
+                faults.add(&at, format!("{own:?} means something else here; choose another name"));
+                good = false;
+            } else if !taken.insert(own.clone()) {
+                faults.add(&at, format!("the name {own:?} is used twice"));
+                good = false;
+            }
+        }
+        let thing = read(&mut fields, own.as_deref(), faults);
+        fields.finish(faults);
+        names.extend(own);
+        things.push(thing.filter(|_| good));
+    }
+    (things, names)
 }
 
 /// A value in words, cut to a length that fits a message.

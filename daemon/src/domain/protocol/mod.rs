@@ -7,10 +7,13 @@
 mod document;
 mod estimate;
 mod fields;
+mod growth;
 mod parse;
 mod screening;
 mod seeds;
+mod tables;
 mod training;
+mod validation;
 mod values;
 
 use std::collections::BTreeMap;

@@ -8,10 +8,11 @@
 use serde_json::Value;
 
 use super::document::{Lines, read_toml};
-use super::fields::{Faults, Fields, Found, Place};
+use super::fields::{Faults, Fields, Found, MOST_ITEMS, Place, items};
 use super::screening::{Players, gate, readings, screen};
 use super::seeds::blocks;
-use super::training::{Training, tables_and_edits, training};
+use super::tables::tables_and_edits;
+use super::training::{Training, training};
 use super::values::{bytes, duration, parse as parse_word, prose, whole, whole32, word};
 use super::{
     Amendment, Budget, Checks, FORMAT, Information, Kind, Protocol, RULES, TheoryDraft, TheoryRef,
@@ -29,8 +30,6 @@ pub enum MediaType {
     Json,
 }
 
-/// Most training arms, screen arms, tables, edits or readings of one protocol.
-pub(super) const MOST_ITEMS: usize = 64;
 /// Largest memory budget: 64 TiB.
 const MOST_MEMORY: u64 = 64 << 40;
 /// Longest wall budget: 365 days.
@@ -205,7 +204,7 @@ fn theory(value: &Value, place: &Place, faults: &mut Faults) -> Option<TheoryRef
 }
 
 fn criteria(value: &Value, place: &Place, faults: &mut Faults) -> Option<Vec<String>> {
-    let items = super::fields::items(value, place, "criteria", MOST_ITEMS, faults)?;
+    let items = items(value, place, "criteria", MOST_ITEMS, faults)?;
     if items.is_empty() {
         faults.add(place, "is empty; name at least one thing that would prove the theory wrong");
     }

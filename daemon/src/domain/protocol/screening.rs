@@ -5,10 +5,13 @@ use std::collections::BTreeSet;
 use engine_core::stats::gate::Criterion;
 use serde_json::Value;
 
-use super::fields::{Faults, Fields, Found, Place, Quoted, did_you_mean, items};
-use super::parse::MOST_ITEMS;
+use super::fields::{
+    Faults, Fields, Found, MOST_ITEMS, Place, Quoted, did_you_mean, items, named_list,
+};
 use super::seeds::Blocks;
-use super::training::{MOST_MOVE_CAP, MOVE_CAP, Tables, Training, named_list, search_spec};
+use super::tables::Tables;
+use super::training::{MOST_MOVE_CAP, MOVE_CAP, Training};
+use super::validation::search_spec;
 use super::values::{whole32, word};
 use super::{
     CANDIDATE, FAIR, Gate, PlayerSpec, Reading, ReadingOf, Role, Screen, ScreenArm, Tier, Verdicts,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::fields::{Faults, Fields, Place, Quoted, did_you_mean};
+use super::fields::{Faults, Fields, MOST_ITEMS, Place, Quoted, did_you_mean};
 use super::values::{check_name, seed, whole32, word};
 use super::{Role, SeedBlock};
 use crate::domain::seed_range::{POOL, POOL_ALIGNMENT, RESERVED, SeedRange};
@@ -46,6 +46,11 @@ pub(super) fn blocks(fields: &mut Fields<'_>, faults: &mut Faults) -> Blocks {
             };
             if map.is_empty() {
                 faults.add(place, "is empty; a protocol reads at least one block of seeds");
+            }
+            if map.len() > MOST_ITEMS {
+                let count = map.len();
+                faults.add(place, format!("{count} blocks are more than the {MOST_ITEMS} allowed"));
+                return None;
             }
             for (name, value) in map {
                 let place = place.key(name);

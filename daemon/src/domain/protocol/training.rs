@@ -1,24 +1,20 @@
-//! Tables: trained here, taken over from earlier runs, or edited.
+//! Training: its arms with their defaults, how one is chosen, and the long run of that one.
 
 use std::collections::BTreeSet;
 
 use engine_core::ntuple::Layout;
 use serde_json::Value;
 
-use super::fields::{Faults, Fields, Found, Place, Quoted, did_you_mean, items};
-use super::parse::MOST_ITEMS;
+use super::fields::{Faults, Fields, Found, Place, Quoted, did_you_mean, named_list};
 use super::seeds::Blocks;
-use super::values::{name, number, parse, seed, sha256, whole, whole32, word};
-use super::{
-    CANDIDATE, Edit, EditRule, FAIR, Freeze, MainRun, Plateau, PriorTable, Role, SearchSpec,
-    Select, SelectRule, StopRule, TrainArm, Validate,
-};
+use super::tables::{Tables, edit_sources};
+use super::validation::{chunk_moves, stop_rule, validate};
+use super::values::{number, parse, seed, text, whole, whole32, word};
+use super::{CANDIDATE, Freeze, MainRun, Role, Select, SelectRule, StopRule, TrainArm};
 use crate::domain::seed_range::Seed;
 
 /// Most moves of one training arm.
-const MOST_MOVES: u64 = 1_000_000_000_000_000;
-/// Moves between two rows of a curve when nothing is said.
-const CHUNK_MOVES: u64 = 5_000_000;
+pub(super) const MOST_MOVES: u64 = 1_000_000_000_000_000;
 /// Seed of the exploration streams when nothing is said.
 const TRAIN_SEED: Seed = Seed(0x7d0c_5eed);
 /// Longest game when nothing is said.
@@ -27,103 +23,6 @@ pub(super) const MOVE_CAP: u32 = 2_000;
 pub(super) const MOST_MOVE_CAP: u32 = 1_000_000;
 /// Arm names that mean something else.
 const ARM_WORDS: [&str; 2] = ["main", "selected"];
-
-/// Tables that exist before training, and edits.
-#[derive(Debug, Default)]
-pub(super) struct Tables {
-    pub(super) prior: Vec<Option<PriorTable>>,
-    pub(super) edits: Vec<Option<Edit>>,
-    /// Names of the prior tables, also of those with a fault.
-    pub(super) prior_names: Vec<String>,
-    /// Names of the edits, also of those with a fault.
-    pub(super) edit_names: Vec<String>,
-}
-
-/// Reads a list of things with unique names; `forbidden` are names that mean something else.
-pub(super) fn named_list<'v, T>(
-    value: &'v Value,
-    place: &Place,
-    what: &'static str,
-    forbidden: &[&str],
-    taken: &mut BTreeSet<String>,
-    faults: &mut Faults,
-    mut read: impl FnMut(&mut Fields<'v>, Option<&str>, &mut Faults) -> Option<T>,
-) -> (Vec<Option<T>>, Vec<String>) {
-    let mut names = Vec::new();
-    let mut things = Vec::new();
-    for (value, place) in items(value, place, what, MOST_ITEMS, faults).unwrap_or_default() {
-        let Some(mut fields) = Fields::of(value, place, what, faults) else {
-            things.push(None);
-            continue;
-        };
-        let at = fields.place().key("name");
-        let own = fields.required("name", "a name", faults, name);
-        let mut good = own.is_some();
-        if let Some(own) = &own {
-            if forbidden.contains(&own.as_str()) {
-                faults.add(&at, format!("{own:?} means something else here; choose another name"));
-                good = false;
-            } else if !taken.insert(own.clone()) {
-                faults.add(&at, format!("the name {own:?} is used twice"));
-                good = false;
-            }
-        }
-        let thing = read(&mut fields, own.as_deref(), faults);
-        fields.finish(faults);
-        names.extend(own);
-        things.push(thing.filter(|_| good));
-    }
-    (things, names)
-}
-
-/// Reads `[[tables]]` and `[[edit]]`. Whether an edit's source exists is checked by [`training`],
-/// which knows whether there is a candidate.
-pub(super) fn tables_and_edits(fields: &mut Fields<'_>, faults: &mut Faults) -> Tables {
-    let mut tables = Tables::default();
-    let mut taken = BTreeSet::new();
-    let words = [CANDIDATE, FAIR];
-    if let Some((value, place)) = fields.get("tables") {
-        (tables.prior, tables.prior_names) = named_list(
-            value,
-            &place,
-            "tables",
-            &words,
-            &mut taken,
-            faults,
-            |fields, name, faults| {
-                let sha256 = fields.required("sha256", "digest of the plain file", faults, sha256);
-                Some(PriorTable { name: name?.to_owned(), sha256: sha256? })
-            },
-        );
-    }
-    let spelling = fields.spelled("edit", "edits", faults);
-    if let Some((value, place)) = fields.get(spelling) {
-        (tables.edits, tables.edit_names) = named_list(
-            value,
-            &place,
-            "edits",
-            &words,
-            &mut taken,
-            faults,
-            |fields, name, faults| {
-                let of = fields.required("of", "the table to edit", faults, text);
-                let rules = &[("zero", EditRule::Zero), ("class-mean", EditRule::ClassMean)];
-                let rule =
-                    fields.required("set_untouched_to", "zero or class-mean", faults, word(rules));
-                Some(Edit { name: name?.to_owned(), of: of?, set_untouched_to: rule? })
-            },
-        );
-    }
-    tables
-}
-
-fn text(value: &Value, place: &Place, faults: &mut Faults) -> Option<String> {
-    let text = value.as_str().map(str::to_owned);
-    if text.is_none() {
-        faults.add(place, format!("expected a name, got {}", Found(value)));
-    }
-    text
-}
 
 /// The training of a document.
 #[derive(Debug, Default)]
@@ -241,27 +140,6 @@ fn main<'v>(
     let chunk_moves = chunk_moves(&mut main, moves, validate.as_ref(), faults);
     main.finish(faults);
     Some(MainRun { moves: moves?, chunk_moves: chunk_moves?, validate: validate?, stop, freeze })
-}
-
-fn edit_sources(fields: &mut Fields<'_>, tables: &Tables, candidate: bool, faults: &mut Faults) {
-    let spelling = if fields.get("edits").is_some() { "edits" } else { "edit" };
-    for (index, edit) in tables.edits.iter().enumerate() {
-        let Some(edit) = edit else { continue };
-        let known = tables.prior_names.iter().map(String::as_str);
-        let known: Vec<_> = known.chain(candidate.then_some(CANDIDATE)).collect();
-        if !known.contains(&edit.of.as_str()) {
-            let place = fields.place().key(spelling).index(index).key("of");
-            let guess = did_you_mean(&edit.of, known.iter().copied());
-            let all = if known.is_empty() { String::from("none") } else { known.join(", ") };
-            faults.add(
-                &place,
-                format!(
-                    "no table is called {}{guess}; tables that can be edited: {all}",
-                    Quoted(&edit.of)
-                ),
-            );
-        }
-    }
 }
 
 /// What an arm's fields are checked against.
@@ -391,120 +269,4 @@ fn positive(most: f64, value: &Value, place: &Place, faults: &mut Faults) -> Opt
         );
     }
     positive
-}
-
-fn chunk_moves(
-    fields: &mut Fields<'_>,
-    moves: Option<u64>,
-    validate: Option<&Validate>,
-    faults: &mut Faults,
-) -> Option<u64> {
-    let longest = validate.map(|validate| validate.every_moves);
-    let given = fields.optional("chunk_moves", faults, |value, place, faults| {
-        let chunk = whole(1..=MOST_MOVES)(value, place, faults)?;
-        if let Some(every) = longest.filter(|every| chunk > *every) {
-            faults.add(
-                place,
-                format!(
-                    "a chunk of {chunk} moves skips validation points, which come every {every}"
-                ),
-            );
-        }
-        Some(chunk)
-    });
-    Some(given.unwrap_or(CHUNK_MOVES.min(longest?)).min(moves?))
-}
-
-fn validate(
-    fields: &mut Fields<'_>,
-    moves: Option<u64>,
-    blocks: &mut Blocks,
-    faults: &mut Faults,
-) -> Option<Validate> {
-    let what = "validation points like { every_moves = 50_000_000 }";
-    fields.require("validate", what, faults);
-    let mut fields = fields.nested("validate", "validation points", faults)?;
-    let seeds = blocks.pick(&mut fields, "seeds", Role::Validation, faults);
-    let every =
-        fields.required("every_moves", "moves between points", faults, |value, place, faults| {
-            let every = whole(1..=MOST_MOVES)(value, place, faults)?;
-            if let Some(moves) = moves.filter(|moves| every > *moves) {
-                faults.add(
-                    place,
-                    format!("the arm ends after {moves} moves, before its first point"),
-                );
-            }
-            Some(every)
-        });
-    let games = fields.optional("games", faults, |value, place, faults| {
-        let games = whole32(2..=u32::MAX)(value, place, faults)?;
-        if let Some((name, block)) = seeds.as_ref().filter(|(_, block)| games > block.count) {
-            faults.add(
-                place,
-                format!("{games} games are more than the {} seeds of block {name:?}", block.count),
-            );
-        }
-        Some(games)
-    });
-    let search = fields.optional("search", faults, search_spec);
-    let wrong_search = fields.get("search").is_some() && search.is_none();
-    fields.finish(faults);
-    let (name, block) = seeds?;
-    if games.is_none() && block.count < 2 {
-        faults.add(
-            &Place::default().key("seeds").key(&name).key("count"),
-            "a validation point compares at least 2 games",
-        );
-    }
-    if wrong_search {
-        return None;
-    }
-    Some(Validate {
-        seeds: name,
-        every_moves: every?,
-        games: games.unwrap_or(block.count),
-        search: search.unwrap_or(SearchSpec { depth: 3, strata: 7 }),
-    })
-}
-
-/// Reads `{ depth, strata }`.
-pub(super) fn search_spec(value: &Value, place: &Place, faults: &mut Faults) -> Option<SearchSpec> {
-    let mut fields =
-        Fields::of(value, place.clone(), "a search like { depth = 3, strata = 7 }", faults)?;
-    let depth = fields.required("depth", "plies, 1 to 4", faults, whole32(1..=4));
-    let strata = fields.required("strata", "samples per move, 1 to 7", faults, whole32(1..=7));
-    fields.finish(faults);
-    Some(SearchSpec { depth: depth?, strata: strata? })
-}
-
-fn stop_rule(value: &Value, place: &Place, faults: &mut Faults) -> Option<StopRule> {
-    let mut fields = Fields::of(value, place.clone(), "a stop rule", faults)?;
-    let plateau = fields.optional("plateau", faults, plateau);
-    fields.finish(faults);
-    Some(StopRule { plateau })
-}
-
-fn plateau(value: &Value, place: &Place, faults: &mut Faults) -> Option<Plateau> {
-    let mut fields = Fields::of(value, place.clone(), "a plateau rule", faults)?;
-    let window = fields.required("window", "points per window", faults, whole32(1..=10_000));
-    let least = fields.required(
-        "min_points",
-        "points before it is looked at",
-        faults,
-        |value, place, faults| {
-            let least = whole32(2..=100_000)(value, place, faults)?;
-            if let Some(window) = window.filter(|window| least < 2 * window) {
-                faults.add(
-                    place,
-                    format!(
-                        "two windows of {window} points need {} points; got {least}",
-                        2 * window
-                    ),
-                );
-            }
-            Some(least)
-        },
-    );
-    fields.finish(faults);
-    Some(Plateau { window: window?, min_points: least? })
 }

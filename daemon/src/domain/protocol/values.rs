@@ -78,6 +78,15 @@ pub(super) fn check_name(text: &str, place: &Place, faults: &mut Faults) -> bool
     good
 }
 
+/// Any text; whoever asks checks what it names.
+pub(super) fn text(value: &Value, place: &Place, faults: &mut Faults) -> Option<String> {
+    let text = value.as_str().map(str::to_owned);
+    if text.is_none() {
+        faults.add(place, format!("expected a name, got {}", Found(value)));
+    }
+    text
+}
+
 /// A whole number of a range. `5.0` is the same JSON number as `5`.
 pub(super) fn whole(
     range: RangeInclusive<u64>,
