@@ -27,6 +27,8 @@ pub enum Code {
     NotFound,
     /// The method does not exist on this path.
     MethodNotAllowed,
+    /// The request was made by a web page of another site, or under a name that is not this machine's.
+    ForeignOrigin,
     /// A seed range overlaps a lease; the lease is named.
     LeaseOverlap,
     /// No free block of this size is left in the pool.

@@ -2,6 +2,7 @@
 //! turns whatever is refused into a problem.
 
 use std::any::Any;
+use std::net::IpAddr;
 
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -68,6 +69,47 @@ fn refused_as_problem(mut response: Response, id: &str) -> Response {
     rendered
 }
 
+/// Refuses what a page of another site makes a browser send, as long as there are no tokens: a `Host`
+/// that is no name of this machine (a name that was pointed here), or an `Origin` other than the host.
+pub async fn local(request: Request, next: Next) -> Response {
+    match foreign(request.headers()) {
+        None => next.run(request).await,
+        Some((header, detail)) => Failure(
+            Refusal::new(Code::ForeignOrigin, detail.clone())
+                .at(format!("/header/{header}"), detail),
+        )
+        .into_response(),
+    }
+}
+
+/// The header that gives a foreign request away, and why.
+fn foreign(headers: &HeaderMap) -> Option<(&'static str, String)> {
+    let text = |name| {
+        let value: &HeaderValue = headers.get(name)?;
+        Some(String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase())
+    };
+    let host = text(header::HOST);
+    if let Some(host) = &host
+        && !is_loopback(host)
+    {
+        return Some(("host", format!("{host:?} is not a name of this machine")));
+    }
+    let origin = text(header::ORIGIN)?;
+    let own = origin.strip_prefix("http://").is_some_and(|origin| Some(origin) == host.as_deref());
+    (!own).then(|| ("origin", format!("a page of {origin:?} may not make requests here")))
+}
+
+/// Whether a host, with or without a port, can only mean this machine.
+fn is_loopback(host: &str) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let address = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+    name == "localhost"
+        || address.parse::<IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback())
+}
+
 /// The answer of a handler that panicked. What it said goes to the log only.
 #[expect(clippy::needless_pass_by_value, reason = "the layer hands the payload over")]
 pub fn panicked(payload: Box<dyn Any + Send + 'static>) -> Response {
@@ -113,6 +155,32 @@ mod tests {
         assert_eq!(of("two words").len(), 16);
         assert_eq!(of("").len(), 16);
         assert_ne!(request_id(&HeaderMap::new()), request_id(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn only_this_machine_and_its_own_pages_may_ask() {
+        let refused = |pairs: &[(HeaderName, &'static str)]| {
+            let mut headers = HeaderMap::new();
+            for (name, value) in pairs {
+                headers.insert(name, HeaderValue::from_static(value));
+            }
+            foreign(&headers).map(|(header, _)| header)
+        };
+        for host in
+            ["localhost", "LOCALHOST:80", "127.0.0.1:7878", "127.9.9.9", "[::1]:80", "[::1]"]
+        {
+            assert_eq!(refused(&[(header::HOST, host)]), None, "{host}");
+        }
+        for host in ["evil.example", "localhost.evil.example:80", "10.0.0.1:80", "", "[::2]", "1"] {
+            assert_eq!(refused(&[(header::HOST, host)]), Some("host"), "{host}");
+        }
+        let from = |origin| refused(&[(header::HOST, "localhost:80"), (header::ORIGIN, origin)]);
+        assert_eq!(from("http://localhost:80"), None);
+        for origin in ["http://localhost:81", "https://localhost:80", "http://evil.example", "null"]
+        {
+            assert_eq!(from(origin), Some("origin"), "{origin}");
+        }
+        assert_eq!(refused(&[(header::ORIGIN, "http://localhost")]), Some("origin"));
     }
 
     #[test]

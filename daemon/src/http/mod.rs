@@ -3,7 +3,8 @@
 //! Promised: everything that is refused is a problem (RFC 9457) with a stable code; every address is in
 //! the OpenAPI document, because both come from the same list; what is read is read from the database,
 //! so no page view can disturb a run. Refused: listening anywhere but on this machine, as there are no
-//! tokens yet; bodies over 1 MiB; fields and parameters that nobody knows.
+//! tokens yet; what a page of another site makes a browser send; bodies over 1 MiB; fields and parameters
+//! that nobody knows.
 
 pub mod edge;
 pub mod etag;
@@ -43,6 +44,7 @@ pub fn guarded(router: Router) -> Router {
     router
         .fallback(edge::nothing_here)
         .method_not_allowed_fallback(edge::unknown_method)
+        .layer(middleware::from_fn(edge::local))
         .layer(CatchPanicLayer::custom(edge::panicked))
         .layer(middleware::from_fn(edge::stamp))
 }

@@ -129,6 +129,7 @@ pub const fn status(code: Code) -> StatusCode {
         Code::MalformedDocument => StatusCode::BAD_REQUEST,
         Code::NotFound => StatusCode::NOT_FOUND,
         Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+        Code::ForeignOrigin => StatusCode::FORBIDDEN,
         Code::LeaseOverlap
         | Code::PoolExhausted
         | Code::AlreadyOpened
@@ -151,6 +152,7 @@ pub const fn status(code: Code) -> StatusCode {
 pub const fn code_of(status: StatusCode) -> Code {
     match status {
         StatusCode::BAD_REQUEST => Code::MalformedDocument,
+        StatusCode::FORBIDDEN => Code::ForeignOrigin,
         StatusCode::NOT_FOUND => Code::NotFound,
         StatusCode::METHOD_NOT_ALLOWED => Code::MethodNotAllowed,
         StatusCode::PAYLOAD_TOO_LARGE => Code::TooLarge,
@@ -172,7 +174,7 @@ pub struct Explanation {
 }
 
 /// Every code, in the order of the documentation.
-pub const CODES: [Code; 21] = [
+pub const CODES: [Code; 22] = [
     Code::MalformedDocument,
     Code::InvalidProtocol,
     Code::InvalidRequest,
@@ -180,6 +182,7 @@ pub const CODES: [Code; 21] = [
     Code::UnsupportedMediaType,
     Code::NotFound,
     Code::MethodNotAllowed,
+    Code::ForeignOrigin,
     Code::LeaseOverlap,
     Code::PoolExhausted,
     Code::AlreadyOpened,
@@ -233,6 +236,11 @@ pub const fn explain(code: Code) -> Explanation {
             "This address does not know the method",
             "There is something here, but it does not answer this method.",
             "Use one of the methods of the `Allow` header.",
+        ),
+        Code::ForeignOrigin => (
+            "The request comes from elsewhere",
+            "A browser made the request for a page of another site, or the `Host` is not a name of this machine. There are no tokens yet, so such requests are refused whatever they ask.",
+            "Use the address that `heldout serve` printed, from this machine; a proxy has to send a loopback `Host`.",
         ),
         Code::LeaseOverlap => (
             "The seeds are leased already",
@@ -352,28 +360,29 @@ macro_rules! refusals {
 
 refusals! {
     /// Refusals of an operation without parameters.
-    PlainRefusals = [Internal];
+    PlainRefusals = [ForeignOrigin, Internal];
     /// Refusals of a list.
-    ListRefusals = [InvalidRequest, Internal];
+    ListRefusals = [ForeignOrigin, InvalidRequest, Internal];
     /// Refusals of reading one record.
-    ReadRefusals = [NotFound, InvalidRequest, Corrupt, Internal];
+    ReadRefusals = [ForeignOrigin, NotFound, InvalidRequest, Corrupt, Internal];
     /// Refusals of an operation on one record without a body.
     ActRefusals = [
-        NotFound, WrongState, EngineMismatch, Incomplete, AlreadyOpened, InvalidRequest, MissingTable, OverBudget,
-        Internal, Stopping,
+        ForeignOrigin, NotFound, WrongState, EngineMismatch, Incomplete, AlreadyOpened,
+        InvalidRequest, MissingTable, OverBudget, Internal, Stopping,
     ];
     /// Refusals of an operation on a record with a body.
     WriteRefusals = [
-        MalformedDocument, NotFound, WrongState, LeaseOverlap, PoolExhausted, Incomplete, TooLarge,
-        UnsupportedMediaType, InvalidRequest, Internal, Stopping,
+        ForeignOrigin, MalformedDocument, NotFound, WrongState, LeaseOverlap, PoolExhausted,
+        Incomplete, TooLarge, UnsupportedMediaType, InvalidRequest, Internal, Stopping,
     ];
     /// Refusals of a new protocol.
     ProtocolRefusals = [
-        MalformedDocument, LeaseOverlap, PoolExhausted, AlreadyOpened, WrongState, EngineMismatch, NotFound, TooLarge,
-        UnsupportedMediaType, InvalidProtocol, InvalidRequest, MissingTable, OverBudget, Internal, Stopping,
+        ForeignOrigin, MalformedDocument, LeaseOverlap, PoolExhausted, AlreadyOpened,
+        WrongState, EngineMismatch, NotFound, TooLarge, UnsupportedMediaType,
+        InvalidProtocol, InvalidRequest, MissingTable, OverBudget, Internal, Stopping,
     ];
     /// Refusals of the readiness probe.
-    ReadinessRefusals = [Internal, Stopping];
+    ReadinessRefusals = [ForeignOrigin, Internal, Stopping];
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use utoipa_axum::routes;
 
 use super::super::extract::{Query, Segment};
 use super::super::problem::{ActRefusals, Failure, ReadRefusals};
-use crate::app::App;
+use crate::app::{App, UnitProgress};
 use crate::domain::ids::{ResultId, RunId};
 use crate::domain::records::{Artifact, Chunk, Point, Unit};
 use crate::domain::refusal::{Code, Refusal};
@@ -20,6 +20,7 @@ use crate::store::Store;
 pub fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(list_units))
+        .routes(routes!(list_progress))
         .routes(routes!(list_chunks))
         .routes(routes!(list_points))
         .routes(routes!(list_contrasts))
@@ -40,6 +41,23 @@ async fn list_units(
 ) -> Result<Json<Vec<Unit>>, Failure> {
     app.store().run(&id).await?;
     Ok(Json(app.store().units(&id).await?))
+}
+
+/// List the progress of a run.
+///
+/// How far the units at work are, from memory and so fresher than the units on record. Empty when nothing of the
+/// run is at work.
+#[utoipa::path(
+    get, path = "/api/v1/runs/{id}/progress", tag = "runs",
+    params(("id" = RunId, Path, description = "Id of the run.", example = "RUN-20260905T193006Z-4fbeb4e5")),
+    responses((status = 200, description = "The units at work.", body = Vec<UnitProgress>), ReadRefusals),
+)]
+async fn list_progress(
+    State(app): State<App>,
+    Segment(id): Segment<RunId>,
+) -> Result<Json<Vec<UnitProgress>>, Failure> {
+    app.store().run(&id).await?;
+    Ok(Json(app.progress(&id)))
 }
 
 /// Which arm.

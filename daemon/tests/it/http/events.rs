@@ -79,7 +79,8 @@ impl Stream {
         loop {
             if let Some((message, rest)) = self.buffer.split_once("\n\n") {
                 let lines = message.lines().map(str::to_owned).collect();
-                self.buffer = rest.to_owned();
+                let rest = rest.to_owned();
+                self.buffer = rest;
                 return Some(lines);
             }
             let chunk = tokio::time::timeout(Duration::from_secs(10), self.response.chunk())

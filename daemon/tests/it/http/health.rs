@@ -72,6 +72,28 @@ async fn a_request_keeps_the_id_it_came_with() {
 }
 
 #[tokio::test]
+async fn a_page_of_another_site_can_do_nothing() {
+    let app = TestApp::start().await;
+    let frozen = app.frozen(super::SMALL).await;
+    let start =
+        format!("/api/v1/experiments/{}/runs", frozen["experiment"]["id"].as_str().unwrap());
+    let before = app.dump().await;
+    for (name, value) in [("origin", "http://evil.example"), ("host", "evil.example:80")] {
+        let headers = HeaderMap::from_iter([(name.parse().unwrap(), value.parse().unwrap())]);
+        let answer = app.send(Method::POST, &start, headers.clone(), None).await;
+        assert_eq!(answer.refused(), (Code::ForeignOrigin, vec![format!("/header/{name}")]));
+        let answer = app.send(Method::GET, "/api/v1/runs", headers, None).await;
+        assert_eq!(answer.status, StatusCode::FORBIDDEN);
+    }
+    assert_eq!(app.dump().await, before);
+    let own = HeaderMap::from_iter([(
+        reqwest::header::ORIGIN,
+        format!("http://{}", app.address).parse().unwrap(),
+    )]);
+    assert_eq!(app.send(Method::GET, "/api/v1/runs", own, None).await.status, StatusCode::OK);
+}
+
+#[tokio::test]
 async fn a_panic_is_a_problem_that_tells_nothing() {
     let router = http::guarded(axum::Router::new().route(
         "/panic",

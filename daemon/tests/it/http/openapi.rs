@@ -43,7 +43,7 @@ fn every_operation_says_what_it_does_and_how_it_refuses() {
         }
         assert_eq!(operation["tags"].as_array().unwrap().len(), 1);
         let responses = operation["responses"].as_object().unwrap();
-        assert!(responses.contains_key("500"));
+        assert!(responses.contains_key("403") && responses.contains_key("500"));
         assert!(responses.keys().any(|status| status.starts_with('2')));
         for (status, response) in responses.iter().filter(|(status, _)| status.as_str() >= "400") {
             let schema = &response["content"]["application/problem+json"]["schema"]["$ref"];

@@ -15,6 +15,7 @@ async fn a_run_is_read_with_everything_that_is_known_of_it() {
     snapshot("run", &read);
     let status = read.json();
     assert_eq!(status["units"], app.get(&format!("{path}/units")).await.json());
+    assert_eq!(app.get(&format!("{path}/progress")).await.json(), json!([]), "nothing is at work");
     let list = app.get("/api/v1/runs").await.json();
     assert_eq!(list["items"], json!([status["run"]]));
     let experiment = status["run"]["experiment_id"].as_str().unwrap();
@@ -44,7 +45,9 @@ async fn curves_are_served_by_arm() {
 async fn nothing_is_done_to_a_run_that_is_not_there() {
     let app = TestApp::start().await;
     let path = format!("/api/v1/runs/{NO_RUN}");
-    for part in ["", "/units", "/chunks", "/points", "/contrasts", "/games", "/artifacts"] {
+    for part in
+        ["", "/units", "/progress", "/chunks", "/points", "/contrasts", "/games", "/artifacts"]
+    {
         let answer = app.get(&format!("{path}{part}")).await;
         assert_eq!(answer.refused().0, Code::NotFound, "{part}");
         let answer = app.get(&format!("/api/v1/runs/latest{part}")).await;
