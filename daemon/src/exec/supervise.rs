@@ -17,7 +17,7 @@ use super::writer::{Ended, write};
 use crate::domain::ids::RunId;
 use crate::domain::protocol::Protocol;
 use crate::domain::records::{RunState, Validity};
-use crate::domain::refusal::Refusal;
+use crate::domain::refusal::{Code, Refusal};
 use crate::store::{AttemptToken, Store};
 
 /// Reports that may wait for the writer before units wait for it.
@@ -244,7 +244,7 @@ impl Supervisor {
             if actions.is_empty() {
                 if is_idle {
                     let stuck = Refusal::new(
-                        crate::domain::refusal::Code::Internal,
+                        Code::Internal,
                         "nothing is running and the plan has nothing to do",
                     );
                     return Err(stuck);
@@ -354,7 +354,11 @@ impl Supervisor {
             return Ok(());
         }
         for unit in self.active.units() {
-            self.store.heartbeat(&unit.token, unit.counter.done()).await?;
+            match self.store.heartbeat(&unit.token, unit.counter.done()).await {
+                // The writer has stored its end since; the word of it is on the way.
+                Err(refusal) if refusal.code == Code::Superseded => {}
+                beat => beat?,
+            }
         }
         let budget = self.protocol.budget.wall_seconds;
         let is_open = status.leases.iter().any(|lease| {
