@@ -103,10 +103,10 @@ impl Store {
     /// Contributions, the newest first.
     ///
     /// # Errors
-    /// Only faults of the database.
+    /// `invalid-request` when the page follows a record that does not exist.
     pub async fn contributions(&self, page: &Page) -> Result<Vec<Contribution>, Refusal> {
         let mut connection = self.read().await?;
-        sqlx::query(
+        let rows = sqlx::query(
             "SELECT * FROM contributions
              WHERE ?1 IS NULL OR (recorded_at, id) < (SELECT recorded_at, id FROM contributions WHERE id = ?1)
              ORDER BY recorded_at DESC, id DESC LIMIT ?2",
@@ -115,10 +115,11 @@ impl Store {
         .bind(page.rows())
         .fetch_all(&mut *connection)
         .await
-        .map_err(fault)?
-        .iter()
-        .map(contribution)
-        .collect()
+        .map_err(fault)?;
+        drop(connection);
+        let known = "SELECT EXISTS (SELECT 1 FROM contributions WHERE id = ?)";
+        self.refuse_unknown_cursor(page, rows.is_empty(), known).await?;
+        rows.iter().map(contribution).collect()
     }
 }
 

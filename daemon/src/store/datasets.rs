@@ -109,10 +109,10 @@ impl Store {
     /// Datasets, the newest first.
     ///
     /// # Errors
-    /// Only faults of the database.
+    /// `invalid-request` when the page follows a record that does not exist.
     pub async fn datasets(&self, page: &Page) -> Result<Vec<Dataset>, Refusal> {
         let mut connection = self.read().await?;
-        sqlx::query(
+        let rows = sqlx::query(
             "SELECT * FROM datasets
              WHERE ?1 IS NULL OR (created_at, id) < (SELECT created_at, id FROM datasets WHERE id = ?1)
              ORDER BY created_at DESC, id DESC LIMIT ?2",
@@ -121,10 +121,11 @@ impl Store {
         .bind(page.rows())
         .fetch_all(&mut *connection)
         .await
-        .map_err(fault)?
-        .iter()
-        .map(dataset)
-        .collect()
+        .map_err(fault)?;
+        drop(connection);
+        let known = "SELECT EXISTS (SELECT 1 FROM datasets WHERE id = ?)";
+        self.refuse_unknown_cursor(page, rows.is_empty(), known).await?;
+        rows.iter().map(dataset).collect()
     }
 }
 

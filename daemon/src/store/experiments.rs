@@ -102,10 +102,10 @@ impl Store {
     /// Experiments, the newest first.
     ///
     /// # Errors
-    /// Only faults of the database.
+    /// `invalid-request` when the page follows a record that does not exist.
     pub async fn experiments(&self, page: &Page) -> Result<Vec<Experiment>, Refusal> {
         let mut connection = self.read().await?;
-        sqlx::query(
+        let rows = sqlx::query(
             "SELECT * FROM experiments
              WHERE ?1 IS NULL OR (frozen_at, id) < (SELECT frozen_at, id FROM experiments WHERE id = ?1)
              ORDER BY frozen_at DESC, id DESC LIMIT ?2",
@@ -114,10 +114,11 @@ impl Store {
         .bind(page.rows())
         .fetch_all(&mut *connection)
         .await
-        .map_err(fault)?
-        .iter()
-        .map(experiment)
-        .collect()
+        .map_err(fault)?;
+        drop(connection);
+        let known = "SELECT EXISTS (SELECT 1 FROM experiments WHERE id = ?)";
+        self.refuse_unknown_cursor(page, rows.is_empty(), known).await?;
+        rows.iter().map(experiment).collect()
     }
 
     /// The frozen bytes, verbatim.

@@ -51,6 +51,16 @@ pub(super) fn fault(error: sqlx::Error) -> Refusal {
                 )
                 .hint("Restore the data folder from a backup; nothing was changed.");
             }
+            Some(8 | 14) => {
+                tracing::error!(%error, "the database file cannot be opened or written");
+                return Refusal::new(
+                    Code::Internal,
+                    "the database file cannot be opened or written",
+                )
+                .hint(
+                    "Look at the owner and the permissions of the data folder and of its files.",
+                );
+            }
             Some(13) => {
                 return Refusal::new(Code::OverBudget, "the disk is full; nothing was stored")
                     .hint("Free some space in the data folder, then resume the run.");

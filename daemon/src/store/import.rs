@@ -10,7 +10,7 @@ use super::events::Write;
 use super::experiments::{self, Arm};
 use super::faults::fault;
 use super::seal::LEASES;
-use super::{curves, games, leases, machines, openings, results, runs, theories};
+use super::{curves, games, leases, machines, openings, pool, results, runs, theories};
 use crate::domain::protocol::Role;
 use crate::domain::records::{
     Chunk, Experiment, GameRecord, Lease, LeaseState, Machine, Origin, Point, ResultRecord, Run,
@@ -145,7 +145,7 @@ async fn import_experiment(write: &mut Write, import: &RunImport) -> Result<(), 
         let range = SeedRange::new(lease.start, u64::from(lease.count)).map_err(|error| {
             Refusal::new(Code::InvalidRequest, format!("{}: {error}", lease.id))
         })?;
-        leases::refuse_overlap(write.sql(), &lease.name, range).await?;
+        pool::refuse_overlap(write.sql(), &lease.name, range).await?;
         leases::record(write, &lease.id, &experiment.id, &lease.name, lease.role, range).await?;
     }
     Ok(())

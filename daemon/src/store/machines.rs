@@ -42,10 +42,10 @@ impl Store {
     /// Machine profiles, the newest first.
     ///
     /// # Errors
-    /// Only faults of the database.
+    /// `invalid-request` when the page follows a record that does not exist.
     pub async fn machines(&self, page: &Page) -> Result<Vec<Machine>, Refusal> {
         let mut connection = self.read().await?;
-        sqlx::query(
+        let rows = sqlx::query(
             "SELECT * FROM machines
              WHERE ?1 IS NULL OR (captured_at, id) < (SELECT captured_at, id FROM machines WHERE id = ?1)
              ORDER BY captured_at DESC, id DESC LIMIT ?2",
@@ -54,10 +54,11 @@ impl Store {
         .bind(page.rows())
         .fetch_all(&mut *connection)
         .await
-        .map_err(fault)?
-        .iter()
-        .map(machine)
-        .collect()
+        .map_err(fault)?;
+        drop(connection);
+        let known = "SELECT EXISTS (SELECT 1 FROM machines WHERE id = ?)";
+        self.refuse_unknown_cursor(page, rows.is_empty(), known).await?;
+        rows.iter().map(machine).collect()
     }
 }
 

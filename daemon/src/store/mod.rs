@@ -23,6 +23,7 @@ mod import;
 mod leases;
 mod machines;
 mod openings;
+mod pool;
 mod results;
 mod runs;
 mod seal;
@@ -47,8 +48,9 @@ pub use contributions::{Contribution, ContributionRole};
 pub use datasets::Dataset;
 pub use experiments::{Frozen, NewExperiment};
 pub use import::RunImport;
-pub use leases::{Ask, BlockedRange, LeaseFilter, lowest_free};
+pub use leases::{Ask, BlockedRange, LeaseFilter};
 pub use openings::Reading;
+pub use pool::lowest_free;
 pub use runs::RunFilter;
 pub use units::{AttemptToken, PlannedUnit};
 pub use verify::RowCheck;
@@ -193,6 +195,27 @@ impl Store {
         } else {
             self.reader.close().await;
         }
+    }
+
+    /// An empty page after a record that does not exist is no end of a list but a wrong request.
+    async fn refuse_unknown_cursor(
+        &self,
+        page: &Page,
+        is_empty: bool,
+        exists: &'static str,
+    ) -> Result<(), Refusal> {
+        let Some(after) = page.after.as_deref().filter(|_| is_empty) else { return Ok(()) };
+        let mut connection = self.read().await?;
+        let known: bool = sqlx::query_scalar(exists)
+            .bind(after)
+            .fetch_one(&mut *connection)
+            .await
+            .map_err(fault)?;
+        if known {
+            return Ok(());
+        }
+        Err(Refusal::new(Code::InvalidRequest, format!("no record of this list is {after:?}"))
+            .at("/after", "is the id of the last record of the page before"))
     }
 
     async fn read(&self) -> Result<sqlx::pool::PoolConnection<sqlx::Sqlite>, Refusal> {

@@ -72,10 +72,10 @@ impl Store {
     /// Results, the newest first.
     ///
     /// # Errors
-    /// Only faults of the database.
+    /// `invalid-request` when the page follows a record that does not exist.
     pub async fn results(&self, page: &Page) -> Result<Vec<ResultRecord>, Refusal> {
         let mut connection = self.read().await?;
-        sqlx::query(
+        let rows = sqlx::query(
             "SELECT * FROM results
              WHERE ?1 IS NULL OR (recorded_at, id) < (SELECT recorded_at, id FROM results WHERE id = ?1)
              ORDER BY recorded_at DESC, id DESC LIMIT ?2",
@@ -84,10 +84,11 @@ impl Store {
         .bind(page.rows())
         .fetch_all(&mut *connection)
         .await
-        .map_err(fault)?
-        .iter()
-        .map(result)
-        .collect()
+        .map_err(fault)?;
+        drop(connection);
+        let known = "SELECT EXISTS (SELECT 1 FROM results WHERE id = ?)";
+        self.refuse_unknown_cursor(page, rows.is_empty(), known).await?;
+        rows.iter().map(result).collect()
     }
 
     /// The result of a run, when it has one.

@@ -87,10 +87,10 @@ impl Store {
     /// Runs, the newest first.
     ///
     /// # Errors
-    /// Only faults of the database.
+    /// `invalid-request` when the page follows a record that does not exist.
     pub async fn runs(&self, filter: &RunFilter, page: &Page) -> Result<Vec<Run>, Refusal> {
         let mut connection = self.read().await?;
-        sqlx::query(
+        let rows = sqlx::query(
             "SELECT * FROM runs
              WHERE (?1 IS NULL OR experiment_id = ?1) AND (?2 IS NULL OR state = ?2)
                AND (?3 IS NULL OR (created_at, id) < (SELECT created_at, id FROM runs WHERE id = ?3))
@@ -102,10 +102,11 @@ impl Store {
         .bind(page.rows())
         .fetch_all(&mut *connection)
         .await
-        .map_err(fault)?
-        .iter()
-        .map(run)
-        .collect()
+        .map_err(fault)?;
+        drop(connection);
+        let known = "SELECT EXISTS (SELECT 1 FROM runs WHERE id = ?)";
+        self.refuse_unknown_cursor(page, rows.is_empty(), known).await?;
+        rows.iter().map(run).collect()
     }
 
     /// Moves a run that is in one of `from` to `to`. `reason` is needed for every end but completion.

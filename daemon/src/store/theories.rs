@@ -30,10 +30,10 @@ impl Store {
     /// Theories, the newest first.
     ///
     /// # Errors
-    /// Only faults of the database.
+    /// `invalid-request` when the page follows a record that does not exist.
     pub async fn theories(&self, page: &Page) -> Result<Vec<Theory>, Refusal> {
         let mut connection = self.read().await?;
-        sqlx::query(
+        let rows = sqlx::query(
             "SELECT * FROM theories
              WHERE ?1 IS NULL OR (created_at, id) < (SELECT created_at, id FROM theories WHERE id = ?1)
              ORDER BY created_at DESC, id DESC LIMIT ?2",
@@ -42,10 +42,11 @@ impl Store {
         .bind(page.rows())
         .fetch_all(&mut *connection)
         .await
-        .map_err(fault)?
-        .iter()
-        .map(theory)
-        .collect()
+        .map_err(fault)?;
+        drop(connection);
+        let known = "SELECT EXISTS (SELECT 1 FROM theories WHERE id = ?)";
+        self.refuse_unknown_cursor(page, rows.is_empty(), known).await?;
+        rows.iter().map(theory).collect()
     }
 }
 

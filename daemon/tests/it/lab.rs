@@ -407,3 +407,9 @@ pub(crate) fn table(digit: char, run: Option<&RunId>) -> Artifact {
         created_at: "2026-12-01T00:00:00Z".parse().unwrap(),
     }
 }
+
+/// The kinds of all events, in order.
+pub(crate) async fn kinds(store: &Store) -> Vec<String> {
+    let events = store.events(0, 1000, None).await.unwrap();
+    events.into_iter().map(|event| event.kind).collect()
+}

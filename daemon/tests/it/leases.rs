@@ -11,7 +11,7 @@ use heldout::domain::protocol::{Amendment, Protocol, Role};
 use heldout::domain::records::{LeaseState, RunState, TableDigest};
 use heldout::domain::refusal::{Code, Refusal};
 use heldout::domain::seed_range::{Seed, SeedRange};
-use heldout::store::{Ask, LeaseFilter, NewExperiment, Page, Store, lowest_free};
+use heldout::store::{Ask, LeaseFilter, NewExperiment, Page, RunFilter, Store, lowest_free};
 use proptest::prelude::*;
 use tokio::sync::Barrier;
 
@@ -56,6 +56,53 @@ async fn of_64_requests_through_two_stores_exactly_one_wins() {
     assert!(lab.store.verify_everything().await.unwrap().iter().all(|check| check.passed));
 }
 
+/// Not a test of its own: opens a lease and dies as if the power had failed.
+#[tokio::test]
+#[ignore = "run by a_crash_keeps_a_lease_open in a child process"]
+async fn child_that_opens_and_dies() {
+    let Ok(file) = std::env::var(CHILD_FILE) else { return };
+    let store = Store::open(std::path::Path::new(&file), Clock::system()).await.unwrap();
+    let run = store.runs(&RunFilter::default(), &Page::default()).await.unwrap().remove(0);
+    let lease = store.leases_of(&run.experiment_id).await.unwrap().remove(0);
+    store.open_lease(&lease.id, &run.id, &run.protocol_sha256, &[]).await.unwrap();
+    std::process::abort();
+}
+
+#[tokio::test]
+async fn a_crash_keeps_a_lease_open() {
+    let lab = Lab::new().await;
+    let frozen = lab.freeze(protocol("crash", 4)).await;
+    let run = lab.running(&frozen).await;
+    lab.store.close().await;
+    let status = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "leases::child_that_opens_and_dies", "--ignored"])
+        .env(CHILD_FILE, lab.path())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .status()
+        .unwrap();
+    assert!(!status.success(), "the child was meant to die");
+    let store = Store::open(&lab.path(), lab.clock.clone()).await.unwrap();
+    let lease = store.lease(&held_out(&frozen).id).await.unwrap();
+    assert_eq!(lease.state, LeaseState::Opened);
+    assert_eq!(lease.opening.as_ref().unwrap().run_id, run.id);
+    assert_eq!(store.interrupt_all_running("boot-2").await.unwrap(), std::slice::from_ref(&run.id));
+    store
+        .set_run_state(&run.id, &[RunState::Interrupted], RunState::Failed, Some("given up"))
+        .await
+        .unwrap();
+    let second =
+        store.create_run(&run.experiment_id, &run.engine, "b", &run.machine_id).await.unwrap();
+    store.set_run_state(&second.id, &[RunState::Queued], RunState::Running, None).await.unwrap();
+    let refusal =
+        store.open_lease(&lease.id, &second.id, &run.protocol_sha256, &[]).await.unwrap_err();
+    assert!(
+        refusal.code == Code::AlreadyOpened && refusal.detail.contains(run.id.as_str()),
+        "{refusal}"
+    );
+    assert!(store.verify_everything().await.unwrap().iter().all(|check| check.passed));
+}
+
 /// Drawn blocks of concurrent requests never meet either, and all of them get one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn concurrent_draws_all_get_blocks_of_their_own() {
@@ -77,10 +124,12 @@ async fn concurrent_draws_all_get_blocks_of_their_own() {
                 .await
         }));
     }
-    let mut blocks =
-        vec![u64::from(frozen.leases[0].start.0)..u64::from(frozen.leases[0].start.0) + 4];
+    let mut leases = frozen.leases.clone();
     for task in tasks {
-        let lease = task.await.unwrap().unwrap();
+        leases.push(task.await.unwrap().unwrap());
+    }
+    let mut blocks = Vec::new();
+    for lease in leases {
         assert_eq!(lease.start.0 % 256, 0);
         blocks.push(u64::from(lease.start.0)..u64::from(lease.start.0) + u64::from(lease.count));
     }
@@ -181,7 +230,10 @@ async fn a_refusal_names_the_lease_its_range_and_its_experiment() {
     assert!(refusal.errors[2].detail.contains(held_out(&first).id.as_str()));
     assert!(refusal.hint.unwrap().contains("next free block is drawn"));
     // Nothing of it was kept: not even the theory's event or the block that was fine.
-    assert_eq!(lab.store.experiments(&Page::default()).await.unwrap(), [first.experiment.clone()]);
+    assert_eq!(
+        lab.store.experiments(&Page::default()).await.unwrap(),
+        std::slice::from_ref(&first.experiment)
+    );
     assert_eq!(lab.store.leases(&LeaseFilter::default(), &Page::default()).await.unwrap().len(), 2);
     // Half-open: the block that begins where the other ends is fine.
     let next =

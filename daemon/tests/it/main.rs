@@ -17,6 +17,8 @@ mod protocol_readme;
 mod resume;
 mod run;
 mod sample;
+mod store_import;
+mod store_lists;
 mod store_rows;
 mod store_story;
 mod store_verify;

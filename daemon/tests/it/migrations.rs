@@ -77,6 +77,23 @@ async fn every_writing_connection_is_set_up_as_promised() {
     assert_eq!(refusal.code, heldout::domain::refusal::Code::Locked);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_stores_that_find_the_same_new_file_all_come_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("heldout.sqlite");
+    let tasks: Vec<_> = (0..4)
+        .map(|_| {
+            let path = path.clone();
+            tokio::spawn(async move { Store::open(&path, heldout::clock::Clock::system()).await })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap().unwrap().add_machine(serde_json::json!({})).await.unwrap();
+    }
+    let store = Store::open(&path, heldout::clock::Clock::system()).await.unwrap();
+    assert_eq!(store.verify_event_chain().await.unwrap(), 4);
+}
+
 /// Runs `sql` and gives the message it fails with; the change is rolled back when it does not fail.
 async fn refused(raw: &mut SqliteConnection, sql: &str) -> String {
     sqlx::query("BEGIN").execute(&mut *raw).await.unwrap();

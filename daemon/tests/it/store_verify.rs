@@ -51,7 +51,7 @@ impl Original {
                 .unwrap();
         let mut script = String::from("PRAGMA ignore_check_constraints = ON; BEGIN;");
         for (name, _) in &triggers {
-            script.push_str(&format!("DROP TRIGGER {name};"));
+            script.extend(["DROP TRIGGER ", name, ";"]);
         }
         script.push_str(sql);
         script.push(';');
