@@ -12,7 +12,7 @@ use super::super::extract::{Query, Segment};
 use super::super::problem::{ActRefusals, Failure, ReadRefusals};
 use crate::app::{App, UnitProgress};
 use crate::domain::ids::{ResultId, RunId};
-use crate::domain::records::{Artifact, Chunk, Point, Unit};
+use crate::domain::records::{Artifact, Chunk, Point, ResultRecord, Unit};
 use crate::domain::refusal::{Code, Refusal};
 use crate::store::Store;
 
@@ -127,7 +127,27 @@ pub struct Contrasts {
     pub result_id: ResultId,
     /// Paired comparisons of two arms on the same seeds.
     #[schema(value_type = Vec<Object>)]
-    pub contrasts: Value,
+    pub contrasts: Vec<Value>,
+}
+
+/// The contrasts of a result, each with the names of its arms. Those of an imported result are in the
+/// words of its publication, by name; they come in the order of the names.
+fn contrasts(result: &ResultRecord) -> Vec<Value> {
+    if let Some(Value::Array(own)) = result.analysis.get("contrasts") {
+        return own.clone();
+    }
+    let published = result.analysis.pointer("/screen/contrasts").and_then(Value::as_object);
+    let arms = |mut contrast: Value| {
+        for (theirs, ours) in [("candidateArm", "candidate"), ("referenceArm", "reference")] {
+            if let Some(fields) = contrast.as_object_mut()
+                && let Some(arm) = fields.remove(theirs)
+            {
+                fields.insert(ours.to_owned(), arm);
+            }
+        }
+        contrast
+    };
+    published.map(|all| all.values().cloned().map(arms).collect()).unwrap_or_default()
 }
 
 /// List the contrasts of a run.
@@ -148,8 +168,7 @@ async fn list_contrasts(
         Refusal::new(Code::Incomplete, format!("run {id} has no result yet"))
             .hint("contrasts are computed when every planned game is there")
     })?;
-    let contrasts =
-        result.analysis.get("contrasts").cloned().unwrap_or_else(|| Value::Array(vec![]));
+    let contrasts = contrasts(&result);
     Ok(Json(Contrasts { result_id: result.id, contrasts }))
 }
 

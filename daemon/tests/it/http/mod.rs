@@ -9,6 +9,7 @@ mod events;
 mod experiments;
 mod games;
 mod health;
+mod imported;
 mod leases;
 mod machines;
 mod openapi;

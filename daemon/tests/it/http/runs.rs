@@ -92,6 +92,8 @@ async fn an_experiment_is_carried_out_to_its_verdict() {
     let started = app.act(&format!("/api/v1/experiments/{id}/runs")).await;
     assert_eq!(started.status, StatusCode::CREATED, "{}", started.text());
     let path = started.header("location").to_owned();
+    let twice = app.act(&format!("/api/v1/experiments/{id}/runs")).await;
+    assert_eq!(twice.status, StatusCode::CONFLICT, "a retry starts nothing: {}", twice.text());
     let status = wait(&app, &path).await;
     assert_eq!(status["run"]["state"], "completed", "{status:#}");
     assert_eq!(status["run"]["validity"], "valid");
@@ -108,6 +110,47 @@ async fn an_experiment_is_carried_out_to_its_verdict() {
     assert_eq!(again.refused().0, Code::AlreadyOpened, "{}", again.text());
     let resume = app.act(&format!("{path}/resume")).await;
     assert_eq!(resume.refused().0, Code::WrongState, "{}", resume.text());
+}
+
+/// A screen of many games is stopped between them, taken up again, and stopped again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_is_stopped_and_taken_up_again() {
+    let app = TestApp::start().await;
+    let long =
+        SMALL.replace("count = 8", "count = 20000").replace("move_cap = 30", "move_cap = 500");
+    let frozen = app.frozen(&long).await;
+    let id = frozen["experiment"]["id"].as_str().unwrap();
+    let started = app.act(&format!("/api/v1/experiments/{id}/runs")).await;
+    assert_eq!(started.status, StatusCode::CREATED, "{}", started.text());
+    let path = started.header("location").to_owned();
+    let mut games = 0;
+    for round in ["first", "second"] {
+        let before = games;
+        while games == before {
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            let status = app.get(&path).await.json();
+            assert!(["queued", "running"].contains(&status["run"]["state"].as_str().unwrap()));
+            games = status["games"]["deep"].as_u64().unwrap_or_default();
+        }
+        let stopped = app.act(&format!("{path}/stop")).await;
+        assert_eq!(stopped.status, StatusCode::OK, "{round}: {}", stopped.text());
+        assert_eq!(stopped.json()["state"], "stopped", "{round}");
+        let again = app.act(&format!("{path}/stop")).await;
+        assert_eq!(again.json()["state"], "stopped", "a second stop changes nothing");
+        let at_rest = app.get(&path).await.json();
+        assert_eq!(app.get(&format!("{path}/progress")).await.json(), json!([]));
+        games = at_rest["games"]["deep"].as_u64().unwrap();
+        if round == "first" {
+            let resumed = app.act(&format!("{path}/resume")).await;
+            assert_eq!(resumed.status, StatusCode::OK, "{}", resumed.text());
+        }
+    }
+    let lines = app.get_as(&format!("{path}/games?arm=deep"), "application/jsonl").await.text();
+    let ordinals: std::collections::BTreeSet<_> = lines
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["ordinal"].as_u64().unwrap())
+        .collect();
+    assert_eq!(ordinals.len(), lines.lines().count(), "no game is there twice");
 }
 
 async fn wait(app: &TestApp, path: &str) -> Value {
