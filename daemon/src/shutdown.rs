@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// How long running work may take to reach a boundary after the first request to end.
-pub const GRACE: Duration = Duration::from_secs(60);
+pub const GRACE: Duration = Duration::from_mins(1);
 
 /// Waits for SIGTERM or SIGINT and says which it was.
 ///

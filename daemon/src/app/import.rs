@@ -153,8 +153,8 @@ impl App {
         let mut files = Vec::new();
         for entry in fs::read_dir(folder).map_err(unreadable)? {
             let path = entry.map_err(unreadable)?.path();
-            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            if name.starts_with("RUN-") && name.ends_with(".json") {
+            let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
+            if name.starts_with("RUN-") && path.extension().is_some_and(|ending| ending == "json") {
                 files.push(path);
             }
         }

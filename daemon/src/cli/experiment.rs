@@ -166,7 +166,7 @@ async fn resumable(app: &App, experiment: &ExperimentId) -> Result<Option<Run>, 
 
 fn introduce(created: &Created, run: Option<&Run>) -> Result<(), Refusal> {
     let Some(experiment) = &created.experiment else { return Ok(()) };
-    out::note(&format!("{}", experiment.title));
+    out::note(&experiment.title);
     out::note(&format!("  experiment {}", experiment.id));
     if let Some(run) = run {
         out::note(&format!("  run        {}", run.id));
@@ -290,7 +290,7 @@ fn describe(unit: &Unit) -> String {
                 .and_then(|outcomes| outcomes.as_array().map(Vec::len))
                 .map_or_else(String::new, |count| format!("{count} gates passed")),
             "train" | "main" => trained(unit),
-            "select" => format!("arm {}", text(field("arm"))),
+            "select" => format!("arm {}", text(field("arm").as_ref())),
             "freeze" => frozen(field("tables")),
             "screen" => format!("{} games", unit.total),
             _ => String::new(),
@@ -315,8 +315,8 @@ fn state_word(state: WorkState) -> &'static str {
     }
 }
 
-fn text(value: Option<Value>) -> String {
-    value.as_ref().and_then(Value::as_str).unwrap_or("?").to_owned()
+fn text(value: Option<&Value>) -> String {
+    value.and_then(Value::as_str).unwrap_or("?").to_owned()
 }
 
 fn trained(unit: &Unit) -> String {
@@ -342,8 +342,8 @@ fn frozen(tables: Option<Value>) -> String {
     tables
         .iter()
         .map(|table| {
-            let digest = text(table.get("sha256").cloned());
-            format!("{} {}", text(table.get("name").cloned()), digest.get(..12).unwrap_or(&digest))
+            let digest = text(table.get("sha256"));
+            format!("{} {}", text(table.get("name")), digest.get(..12).unwrap_or(&digest))
         })
         .collect::<Vec<_>>()
         .join(", ")

@@ -36,6 +36,7 @@ pub(super) struct WatchArgs {
     once: bool,
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it is what map_err hands over")]
 fn unreadable(error: serde_json::Error) -> Refusal {
     tracing::debug!(%error, "answer of the daemon");
     Refusal::new(Code::Internal, "the daemon's answer is not what this program expects")

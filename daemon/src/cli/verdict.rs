@@ -1,6 +1,8 @@
 //! How a run's verdict is told: tables of arms and contrasts, the gate check by check, the readings,
 //! the sentence, the limits, and where to look next.
 
+use std::fmt::Write as _;
+
 use engine_core::stats::gate::{GateCheck, Observed};
 
 use super::out::table;
@@ -29,17 +31,17 @@ pub(super) fn report(
         )
     })?;
     let mut text = training(protocol, status);
-    text.push_str(&format!(
+    let block = &analysis.block;
+    let _ = write!(
+        text,
         "\nScreen: {} games per arm on {} from {}, opened once by {}\n\n",
-        analysis.block.games, analysis.block.lease, analysis.block.start, status.run.id
-    ));
+        block.games, block.lease, block.start, status.run.id
+    );
     text.push_str(&arms(&analysis.arms));
     text.push_str("\nContrasts, points per game (one-sided 95 % bounds)\n\n");
     text.push_str(&contrasts(&analysis.contrasts));
-    text.push_str(&format!(
-        "\nGate: {} against {}\n\n",
-        analysis.gate.candidate, analysis.gate.reference
-    ));
+    let _ =
+        write!(text, "\nGate: {} against {}\n\n", analysis.gate.candidate, analysis.gate.reference);
     text.push_str(&checks(&analysis.gate.checks));
     if !analysis.readings.is_empty() {
         text.push_str("\nReadings\n\n");
@@ -57,15 +59,16 @@ pub(super) fn report(
             .collect();
         text.push_str(&table(&rows));
     }
-    text.push_str(&format!(
+    let _ = write!(
+        text,
         "\nVerdict: {} ({}, {})\n\n{}\n\nLimits\n",
         word(&result.outcome),
         outcome_words(result.outcome),
         word(&result.validity),
         result.summary
-    ));
+    );
     for limit in &result.limitations {
-        text.push_str(&format!("  - {limit}\n"));
+        let _ = writeln!(text, "  - {limit}");
     }
     text.push_str(&next(status, command));
     Ok(text)
@@ -204,7 +207,7 @@ fn next(status: &RunStatus, command: &str) -> String {
         .flat_map(|opening| &opening.tables)
         .collect();
     for digest in tables {
-        text.push_str(&format!("  table {} is {}\n", digest.name, digest.sha256));
+        let _ = writeln!(text, "  table {} is {}", digest.name, digest.sha256);
     }
     text
 }

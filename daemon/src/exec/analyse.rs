@@ -231,7 +231,7 @@ fn contrast_names(protocol: &Protocol) -> Vec<(&str, &str)> {
         match &reading.of {
             ReadingOf::Contrast([a, b]) => names.push((a, b)),
             ReadingOf::DifferenceOf([[a, b], [c, d]]) => {
-                names.extend([(a.as_str(), b.as_str()), (c.as_str(), d.as_str())])
+                names.extend([(a.as_str(), b.as_str()), (c.as_str(), d.as_str())]);
             }
         }
     }

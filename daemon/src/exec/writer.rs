@@ -89,7 +89,7 @@ impl Writer {
                 self.note(&token.key, stored);
             }
             Report::Artifact(token, artifact) => {
-                let stored = self.store.add_artifact(&artifact).await.map(|_| ());
+                let stored = self.store.add_artifact(&artifact).await;
                 self.note(&token.key, stored);
             }
             Report::Result(token, result) => {
@@ -121,7 +121,7 @@ impl Writer {
         if self.store.run(&self.run).await?.validity != result.validity {
             self.store.set_validity(&self.run, result.validity, reason).await?;
         }
-        self.store.add_result(&result).await.map(|_| ())
+        self.store.add_result(&result).await
     }
 
     fn note(&mut self, key: &str, stored: Result<(), Refusal>) {
@@ -159,7 +159,7 @@ impl Writer {
             Err(Ending::Failed(reason)) => (WorkState::Failed, Some(reason), None),
         };
         match self.store.finish_attempt(token, state, reason.as_deref(), output.as_ref()).await {
-            Ok(_) => state,
+            Ok(()) => state,
             Err(refusal) => {
                 tracing::error!(run = %self.run, unit = key, %refusal, "the end of a unit was refused");
                 self.stop.request();

@@ -55,9 +55,9 @@ pub(crate) fn protocol() -> Protocol {
         "screen": {
             "seeds": "screen", "move_cap": 200,
             "arms": [
-                arm("tables", json!({"search": {"search": {"depth": 1, "strata": 3}, "leaf": "candidate"}})),
-                arm("direct", json!({"direct": {"table": "zeroed"}})),
-                arm("fair", json!({"search": {"search": {"depth": 1, "strata": 3}, "leaf": "fair"}})),
+                arm("tables", &json!({"search": {"search": {"depth": 1, "strata": 3}, "leaf": "candidate"}})),
+                arm("direct", &json!({"direct": {"table": "zeroed"}})),
+                arm("fair", &json!({"search": {"search": {"depth": 1, "strata": 3}, "leaf": "fair"}})),
             ],
         },
         "gate": { "contrast": ["tables", "fair"], "criteria": ["bootstrap-lower-above-zero"] },
@@ -66,7 +66,7 @@ pub(crate) fn protocol() -> Protocol {
     .expect("the sample protocol is complete")
 }
 
-fn arm(name: &str, player: Value) -> Value {
+fn arm(name: &str, player: &Value) -> Value {
     json!({ "name": name, "player": player })
 }
 

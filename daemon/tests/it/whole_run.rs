@@ -21,7 +21,7 @@ use tempfile::TempDir;
 pub(crate) const TINY: &[u8] = include_bytes!("../protocols/tiny.toml");
 
 /// Long enough for a crowded machine.
-const PATIENCE: Duration = Duration::from_secs(900);
+const PATIENCE: Duration = Duration::from_mins(15);
 
 /// The file with the protocol, for command lines.
 pub(crate) fn tiny_file() -> PathBuf {

@@ -162,15 +162,14 @@ pub(super) fn play(
     let key = (lease.start.0, games, search.depth, search.strata, job.arm.move_cap);
     let control = &context.tables.fair;
     let known = control.played.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
-    let fair = match known {
-        Some(rows) => rows,
-        None => {
-            let player = Player::Search { config, leaf: SearchLeaf::Fair };
-            let Some(rows) = block(&player) else { return Ok(None) };
-            let rows = Arc::new(rows);
-            let mut played = control.played.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(played.entry(key).or_insert(rows))
-        }
+    let fair = if let Some(rows) = known {
+        rows
+    } else {
+        let player = Player::Search { config, leaf: SearchLeaf::Fair };
+        let Some(rows) = block(&player) else { return Ok(None) };
+        let rows = Arc::new(rows);
+        let mut played = control.played.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(played.entry(key).or_insert(rows))
     };
     let in_search = Player::Search { config, leaf: SearchLeaf::Tables(Arc::clone(tables)) };
     let Some(in_search) = block(&in_search) else { return Ok(None) };
