@@ -210,76 +210,80 @@ impl Store {
     /// # Errors
     /// [`Code::Corrupt`] naming the first event that does not fit.
     pub async fn verify_event_chain(&self) -> Result<u64, Refusal> {
-        self.walk_chain(&mut |_| Ok(())).await
+        let mut snapshot = self.snapshot().await?;
+        walk_chain(&mut snapshot, &mut |_| Ok(())).await
     }
 
-    /// The walk itself; `each` sees every event whose hash fits.
-    pub(super) async fn walk_chain(
-        &self,
-        each: &mut (dyn FnMut(&Event) -> Result<(), Refusal> + Send),
-    ) -> Result<u64, Refusal> {
-        let mut connection = self.read().await?;
-        let (head_seq, head_hash) = head(&mut connection).await?;
-        let mut last = 0_u64;
-        let mut previous = String::from(GENESIS);
-        loop {
-            let rows = sqlx::query(
-                "SELECT * FROM events WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT 1000",
-            )
-            .bind(whole("seq", last)?)
-            .bind(head_seq)
-            .fetch_all(&mut *connection)
-            .await
-            .map_err(fault)?;
-            if rows.is_empty() {
-                break;
-            }
-            for row in &rows {
-                let event = event(row).map_err(|_| broken(last + 1, "cannot be read"))?;
-                if event.seq != last + 1 {
-                    return Err(broken(last + 1, "is missing"));
-                }
-                let columns = Columns(row);
-                if columns.get::<&str>("prev_hash")? != previous {
-                    return Err(broken(event.seq, "does not hold the hash of the one before"));
-                }
-                let run = event.run_id.as_ref().map(RunId::as_str);
-                let told = Told {
-                    seq: event.seq,
-                    at: event.at,
-                    kind: &event.kind,
-                    subject: &event.subject,
-                    run_id: run,
-                    body: &event.body,
-                };
-                if chain_hash(&previous, &told)? != event.hash
-                    || canonical(&event.body)? != columns.get::<&str>("body")?
-                {
-                    return Err(broken(event.seq, "was changed: its hash does not fit"));
-                }
-                each(&event)?;
-                last = event.seq;
-                previous.clone_from(&event.hash);
-            }
-        }
-        if last != head_seq.unsigned_abs() {
-            return Err(broken(last + 1, "is missing, though the chain was longer"));
-        }
-        if previous != head_hash {
-            return Err(broken(last, "is not the end that was recorded"));
-        }
-        let extra: i64 = sqlx::query_scalar(
-            "SELECT count(*) FROM events WHERE seq > ? AND seq > (SELECT seq FROM event_head)",
-        )
-        .bind(head_seq)
-        .fetch_one(&mut *connection)
-        .await
-        .map_err(fault)?;
-        if extra > 0 {
-            return Err(broken(last + 1, "stands behind the recorded end"));
-        }
-        Ok(last)
+    /// A reading transaction: everything in it is read as of one instant, whatever is written meanwhile.
+    pub(super) async fn snapshot(&self) -> Result<Transaction<'static, Sqlite>, Refusal> {
+        self.reader.begin().await.map_err(fault)
     }
+}
+
+/// The walk itself; `each` sees every event whose hash fits.
+pub(super) async fn walk_chain(
+    connection: &mut SqliteConnection,
+    each: &mut (dyn FnMut(&Event) -> Result<(), Refusal> + Send),
+) -> Result<u64, Refusal> {
+    let (head_seq, head_hash) = head(connection).await?;
+    let mut last = 0_u64;
+    let mut previous = String::from(GENESIS);
+    loop {
+        let rows =
+            sqlx::query("SELECT * FROM events WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT 1000")
+                .bind(whole("seq", last)?)
+                .bind(head_seq)
+                .fetch_all(&mut *connection)
+                .await
+                .map_err(fault)?;
+        if rows.is_empty() {
+            break;
+        }
+        for row in &rows {
+            let event = event(row).map_err(|_| broken(last + 1, "cannot be read"))?;
+            if event.seq != last + 1 {
+                return Err(broken(last + 1, "is missing"));
+            }
+            let columns = Columns(row);
+            if columns.get::<&str>("prev_hash")? != previous {
+                return Err(broken(event.seq, "does not hold the hash of the one before"));
+            }
+            let run = event.run_id.as_ref().map(RunId::as_str);
+            let told = Told {
+                seq: event.seq,
+                at: event.at,
+                kind: &event.kind,
+                subject: &event.subject,
+                run_id: run,
+                body: &event.body,
+            };
+            if chain_hash(&previous, &told)? != event.hash
+                || canonical(&event.body)? != columns.get::<&str>("body")?
+            {
+                return Err(broken(event.seq, "was changed: its hash does not fit"));
+            }
+            each(&event)?;
+            last = event.seq;
+            previous.clone_from(&event.hash);
+        }
+    }
+    if last != head_seq.unsigned_abs() {
+        return Err(broken(last + 1, "is missing, though the chain was longer"));
+    }
+    if previous != head_hash {
+        return Err(broken(last, "is not the end that was recorded"));
+    }
+    let extra: i64 = sqlx::query_scalar(
+        "SELECT count(*) FROM events WHERE seq > ? AND seq > (SELECT seq FROM event_head)",
+    )
+    .bind(head_seq)
+    .fetch_one(&mut *connection)
+    .await
+    .map_err(fault)?;
+    if extra > 0 {
+        return Err(broken(last + 1, "stands behind the recorded end"));
+    }
+    Ok(last)
 }
 
 /// Number and hash of the last event, as kept beside the events.

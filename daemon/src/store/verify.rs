@@ -13,6 +13,7 @@ use sqlx::sqlite::SqliteConnection;
 use tokio::sync::OnceCell;
 use utoipa::ToSchema;
 
+use super::events::walk_chain;
 use super::faults::{fault, unreadable};
 use super::seal::{ALL, Seal, Sealed, digests};
 use super::{Store, fresh_schema};
@@ -72,28 +73,27 @@ impl Store {
 
     async fn verify_scope(&self, run: Option<&RunId>) -> Result<Vec<RowCheck>, Refusal> {
         let mut seals = Seals::new();
-        let chain = self
-            .walk_chain(&mut |event| {
-                let Some(found) = event.body.get("seals") else { return Ok(()) };
-                let found: Vec<Seal> = serde_json::from_value(found.clone())
-                    .map_err(|error| unreadable("seal", &error))?;
-                let ours = run.is_none_or(|run| event.run_id.as_ref() == Some(run));
-                for seal in found {
-                    if ours || !per_run(&seal.table) {
-                        seals.insert((seal.table.clone(), seal.key.clone()), (seal, ours));
-                    }
+        let mut connection = self.snapshot().await?;
+        let chain = walk_chain(&mut connection, &mut |event| {
+            let Some(found) = event.body.get("seals") else { return Ok(()) };
+            let found: Vec<Seal> = serde_json::from_value(found.clone())
+                .map_err(|error| unreadable("seal", &error))?;
+            let ours = run.is_none_or(|run| event.run_id.as_ref() == Some(run));
+            for seal in found {
+                if ours || !per_run(&seal.table) {
+                    seals.insert((seal.table.clone(), seal.key.clone()), (seal, ours));
                 }
-                Ok(())
-            })
-            .await;
+            }
+            Ok(())
+        })
+        .await;
         let mut checks = vec![match &chain {
             Ok(events) => RowCheck::new("event-chain", &[], format!("{events} events")),
             Err(refusal) => {
                 RowCheck::new("event-chain", std::slice::from_ref(&refusal.detail), String::new())
             }
         }];
-        checks.extend(self.guards().await?);
-        let mut connection = self.read().await?;
+        checks.extend(guards(&mut connection).await?);
         checks.push(integrity(&mut connection).await?);
         checks.push(protocols(&mut connection).await?);
         checks.push(disjoint(&mut connection).await?);
@@ -103,42 +103,40 @@ impl Store {
         }
         Ok(checks)
     }
+}
 
-    /// Tables, indexes and triggers are word for word those of this build, and so are the blocked ranges.
-    async fn guards(&self) -> Result<[RowCheck; 2], Refusal> {
-        static FRESH: OnceCell<(BTreeMap<String, String>, BTreeSet<String>)> =
-            OnceCell::const_new();
-        let (expected, expected_ranges) = FRESH
-            .get_or_try_init(async || {
-                let mut fresh = fresh_schema().await?;
-                Ok::<_, Refusal>((schema(&mut fresh).await?, blocked(&mut fresh).await?))
-            })
-            .await?;
-        let mut connection = self.read().await?;
-        let here = schema(&mut connection).await?;
-        let mut wrong = Vec::new();
-        for (name, sql) in expected {
-            match here.get(name) {
-                None => wrong.push(format!("{name} is gone")),
-                Some(other) if other != sql => wrong.push(format!("{name} was changed")),
-                Some(_) => {}
-            }
+/// Tables, indexes and triggers are word for word those of this build, and so are the blocked ranges.
+async fn guards(connection: &mut SqliteConnection) -> Result<[RowCheck; 2], Refusal> {
+    static FRESH: OnceCell<(BTreeMap<String, String>, BTreeSet<String>)> = OnceCell::const_new();
+    let (expected, expected_ranges) = FRESH
+        .get_or_try_init(async || {
+            let mut fresh = fresh_schema().await?;
+            Ok::<_, Refusal>((schema(&mut fresh).await?, blocked(&mut fresh).await?))
+        })
+        .await?;
+    let here = schema(connection).await?;
+    let mut wrong = Vec::new();
+    for (name, sql) in expected {
+        match here.get(name) {
+            None => wrong.push(format!("{name} is gone")),
+            Some(other) if other != sql => wrong.push(format!("{name} was changed")),
+            Some(_) => {}
         }
-        wrong.extend(
-            here.keys()
-                .filter(|name| !expected.contains_key(*name))
-                .map(|name| format!("{name} was added")),
-        );
-        let schema = RowCheck::new(
-            "schema-guards",
-            &wrong,
-            format!("{} tables, indexes and triggers", expected.len()),
-        );
-        let ranges = blocked(&mut connection).await?;
-        let wrong: Vec<String> =
-            expected_ranges.difference(&ranges).map(|range| format!("{range} is gone")).collect();
-        Ok([schema, RowCheck::new("blocked-ranges", &wrong, format!("{} ranges", ranges.len()))])
     }
+    wrong.extend(
+        here.keys()
+            .filter(|name| !expected.contains_key(*name))
+            .map(|name| format!("{name} was added")),
+    );
+    let schema = RowCheck::new(
+        "schema-guards",
+        &wrong,
+        format!("{} tables, indexes and triggers", expected.len()),
+    );
+    let ranges = blocked(connection).await?;
+    let wrong: Vec<String> =
+        expected_ranges.difference(&ranges).map(|range| format!("{range} is gone")).collect();
+    Ok([schema, RowCheck::new("blocked-ranges", &wrong, format!("{} ranges", ranges.len()))])
 }
 
 /// Tables that grow with every run; their seals are kept for one run only.

@@ -319,3 +319,28 @@ async fn the_report_of_a_run_is_about_that_run() {
     assert_eq!(report("UPDATE points SET margin = 9").await, Vec::<String>::new());
     assert_eq!(report("UPDATE leases SET name = 'x'").await.len(), 1);
 }
+
+/// Verification reads as of one instant, so a run that goes on meanwhile is no fault.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn verifying_beside_a_writer_finds_nothing() {
+    let lab = Lab::new().await;
+    let screening = lab.screening().await;
+    let writer = tokio::spawn({
+        let store = lab.store.clone();
+        async move {
+            for number in 0..60 {
+                store.add_machine(serde_json::json!({ "number": number })).await.unwrap();
+            }
+        }
+    });
+    while !writer.is_finished() {
+        for checks in [
+            lab.store.verify_everything().await.unwrap(),
+            lab.store.verify_rows(&screening.run.id).await.unwrap(),
+        ] {
+            assert_eq!(failures(&checks), Vec::<String>::new());
+        }
+        lab.store.verify_event_chain().await.unwrap();
+    }
+    writer.await.unwrap();
+}
