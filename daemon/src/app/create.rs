@@ -3,8 +3,8 @@
 use super::{App, CreateOptions, Created, ProtocolCheck};
 use crate::domain::canonical;
 use crate::domain::ids::{ExperimentId, LeaseId};
-use crate::domain::protocol::{MediaType, Protocol, estimate, parse};
-use crate::domain::records::{Lease, Origin};
+use crate::domain::protocol::{MediaType, Protocol, estimate, parse, parse_theory};
+use crate::domain::records::{Lease, Origin, Theory};
 use crate::domain::refusal::{Code, Refusal};
 use crate::store::NewExperiment;
 
@@ -71,6 +71,20 @@ impl App {
             estimate: check.estimate,
             created: frozen.created && !options.dry_run,
         })
+    }
+
+    /// Records a theory before any experiment tests it, or finds it by its words; the flag says whether
+    /// this call recorded it.
+    ///
+    /// # Errors
+    /// Every fault of the document.
+    pub async fn create_theory(
+        &self,
+        bytes: &[u8],
+        media: MediaType,
+    ) -> Result<(Theory, bool), Refusal> {
+        self.refuse_when_stopping()?;
+        self.store().create_theory(&parse_theory(bytes, media)?).await
     }
 
     /// The frozen protocol of an experiment, from its stored bytes.

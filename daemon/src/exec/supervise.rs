@@ -1,4 +1,4 @@
-//! Carries the plan of one run out: observes, asks [`plan`](super::plan::plan), acts, waits, until
+//! Carries the plan of one run out: observes, asks [`plan`], acts, waits, until
 //! the run is over or stopped. It decides nothing.
 
 use std::collections::BTreeMap;

@@ -48,6 +48,22 @@ impl Store {
         self.refuse_unknown_cursor(page, rows.is_empty(), known).await?;
         rows.iter().map(theory).collect()
     }
+
+    /// Records a theory before any experiment tests it. The same words again are the same theory; the
+    /// flag says whether this call recorded it.
+    ///
+    /// # Errors
+    /// Only faults of the database.
+    pub async fn create_theory(&self, draft: &TheoryDraft) -> Result<(Theory, bool), Refusal> {
+        let mut write = self.write().await?;
+        if let Some(id) = same_words(&mut write, draft).await? {
+            write.abandon().await?;
+            return Ok((self.theory(&id).await?, false));
+        }
+        let id = record_draft(&mut write, draft).await?;
+        write.commit().await?;
+        Ok((self.theory(&id).await?, true))
+    }
 }
 
 /// The theory a protocol names; a new one is recorded unless the same words are on record.

@@ -2,7 +2,7 @@
 //!
 //! A [`Protocol`] is complete: every default is filled in, every name resolves, every number is in
 //! range. It is the only form that is hashed, stored and executed. Documents of people (TOML) and
-//! agents (JSON) become one through [`parse`] or are refused with every fault at once.
+//! agents (JSON) become one through [`parse()`] or are refused with every fault at once.
 
 mod document;
 mod estimate;
@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 pub use estimate::{ArmEstimate, ArmStage, Estimate, Peak, TableEstimate, Totals, estimate};
-pub use parse::{MediaType, parse};
+pub use parse::{MediaType, parse, parse_theory};
 
 use super::ids::{ExperimentId, TheoryId};
 use super::seed_range::Seed;

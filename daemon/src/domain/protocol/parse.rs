@@ -52,6 +52,26 @@ const CHECKS: &[(&str, Checks)] = &[("quick", Checks::Quick), ("full", Checks::F
 /// [`Code::InvalidProtocol`] with every field error; [`Code::OverBudget`] when everything is right
 /// except that the plan does not fit the declared memory.
 pub fn parse(bytes: &[u8], media: MediaType) -> Result<Protocol, Refusal> {
+    let (value, mut faults, lines) = written(bytes, media)?;
+    let protocol = read(&value, &mut faults);
+    let protocol = faultless(protocol, faults, &lines, Code::InvalidProtocol, "protocol")?;
+    fits_memory(&protocol, &value, &lines)?;
+    Ok(protocol)
+}
+
+/// Parses a theory that is to be recorded before any experiment tests it.
+///
+/// # Errors
+/// [`Code::TooLarge`] or [`Code::MalformedDocument`] when it cannot be read at all;
+/// [`Code::InvalidRequest`] with every field error.
+pub fn parse_theory(bytes: &[u8], media: MediaType) -> Result<TheoryDraft, Refusal> {
+    let (value, mut faults, lines) = written(bytes, media)?;
+    let draft = theory_draft(&value, Place::default(), &mut faults);
+    faultless(draft, faults, &lines, Code::InvalidRequest, "theory")
+}
+
+/// The values of a document, with the faults and the places of how they are written.
+fn written(bytes: &[u8], media: MediaType) -> Result<(Value, Faults, Lines<'_>), Refusal> {
     let (value, faults, lines) = match media {
         MediaType::Toml => read_toml(bytes)?,
         MediaType::Json => {
@@ -59,24 +79,31 @@ pub fn parse(bytes: &[u8], media: MediaType) -> Result<Protocol, Refusal> {
             (value, faults, Lines::default())
         }
     };
-    let mut faults = Faults::new(faults);
-    let protocol = read(&value, &mut faults);
+    Ok((value, Faults::new(faults), lines))
+}
+
+/// What was read, if nothing is wrong with it.
+fn faultless<T>(
+    read: Option<T>,
+    faults: Faults,
+    lines: &Lines<'_>,
+    code: Code,
+    what: &str,
+) -> Result<T, Refusal> {
     if !faults.is_empty() {
-        let errors = faults.into_errors(&lines);
+        let errors = faults.into_errors(lines);
         let fields = match errors.len() {
             1 => String::from("one field is wrong"),
             MAX_FAULTS => format!("{MAX_FAULTS} fields or more are wrong"),
             several => format!("{several} fields are wrong"),
         };
-        let detail = format!("the protocol is refused: {fields}");
-        return Err(Refusal { errors, ..Refusal::new(Code::InvalidProtocol, detail) }
+        let detail = format!("the {what} is refused: {fields}");
+        return Err(Refusal { errors, ..Refusal::new(code, detail) }
             .hint("protocols/README.md describes every field"));
     }
-    let protocol = protocol.ok_or_else(|| {
+    read.ok_or_else(|| {
         Refusal::new(Code::Internal, "the document was not read, and no fault was found in it")
-    })?;
-    fits_memory(&protocol, &value, &lines)?;
-    Ok(protocol)
+    })
 }
 
 fn fits_memory(protocol: &Protocol, value: &Value, lines: &Lines<'_>) -> Result<(), Refusal> {
@@ -183,7 +210,11 @@ fn theory(value: &Value, place: &Place, faults: &mut Faults) -> Option<TheoryRef
         );
         return None;
     }
-    let mut fields = Fields::of(value, place.clone(), "a theory", faults)?;
+    theory_draft(value, place.clone(), faults).map(TheoryRef::New)
+}
+
+fn theory_draft(value: &Value, place: Place, faults: &mut Faults) -> Option<TheoryDraft> {
+    let mut fields = Fields::of(value, place, "a theory", faults)?;
     let title = fields.required("title", "one line", faults, prose(200, false));
     let claim = fields.required("claim", "what is claimed", faults, prose(20_000, true));
     let mechanism =
@@ -195,12 +226,12 @@ fn theory(value: &Value, place: &Place, faults: &mut Faults) -> Option<TheoryRef
         criteria,
     );
     fields.finish(faults);
-    Some(TheoryRef::New(TheoryDraft {
+    Some(TheoryDraft {
         title: title?,
         claim: claim?,
         mechanism: mechanism?,
         falsification_criteria: criteria?,
-    }))
+    })
 }
 
 fn criteria(value: &Value, place: &Place, faults: &mut Faults) -> Option<Vec<String>> {

@@ -17,7 +17,7 @@ pub(super) struct Tables {
     pub(super) edit_names: Vec<String>,
 }
 
-/// Reads `[[tables]]` and `[[edit]]`. Whether an edit's source exists is checked by [`training`],
+/// Reads `[[tables]]` and `[[edit]]`. Whether an edit's source exists is checked by `training`,
 /// which knows whether there is a candidate.
 pub(super) fn tables_and_edits(fields: &mut Fields<'_>, faults: &mut Faults) -> Tables {
     let mut tables = Tables::default();

@@ -19,7 +19,7 @@ use crate::domain::protocol::Role;
 use crate::domain::records::{Lease, LeaseState};
 use crate::domain::refusal::{Code, Refusal};
 use crate::domain::seed_range::{Seed, SeedRange};
-use crate::store::{Ask, BlockedRange, LeaseFilter};
+use crate::store::{Ask, BlockedRange, LeaseFilter, Reading};
 
 const LIST: &str = "leases";
 
@@ -28,6 +28,7 @@ pub fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(list_leases, reserve_lease))
         .routes(routes!(read_lease))
+        .routes(routes!(list_readings))
         .routes(routes!(cancel_lease))
         .routes(routes!(list_blocked_ranges))
 }
@@ -140,6 +141,23 @@ async fn read_lease(
     Segment(id): Segment<LeaseId>,
 ) -> Result<Json<Lease>, Failure> {
     Ok(Json(app.store().lease(&id).await?))
+}
+
+/// List the readings of a lease.
+///
+/// Which units of which runs read its seeds, how far, and how often they wrapped around. Training and validation
+/// blocks may be read again, but never unseen.
+#[utoipa::path(
+    get, path = "/api/v1/leases/{id}/readings", tag = "leases",
+    params(("id" = LeaseId, Path, description = "Id of the lease.", example = "SL-20260905T191317Z-c25f58cd")),
+    responses((status = 200, description = "The readings.", body = Vec<Reading>), ReadRefusals),
+)]
+async fn list_readings(
+    State(app): State<App>,
+    Segment(id): Segment<LeaseId>,
+) -> Result<Json<Vec<Reading>>, Failure> {
+    app.store().lease(&id).await?;
+    Ok(Json(app.store().readings(&id).await?))
 }
 
 /// Cancel a lease.

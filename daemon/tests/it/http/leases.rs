@@ -5,6 +5,7 @@ use reqwest::StatusCode;
 use serde_json::{Value, json};
 
 use super::{NO_EXPERIMENT, SMALL, TestApp, snapshot};
+use crate::lab::table;
 
 async fn with_experiment() -> (TestApp, Value) {
     let app = TestApp::start().await;
@@ -50,6 +51,27 @@ async fn a_lease_is_reserved_listed_and_cancelled() {
     let again = app.post(&cancel, &json!({"reason": "not needed"})).await;
     assert_eq!(again.refused().0, Code::WrongState);
     assert_eq!(names(&app.get("/api/v1/leases?state=cancelled").await.json()), ["pinned"]);
+}
+
+#[tokio::test]
+async fn every_reading_of_a_lease_is_told() {
+    let (app, frozen) = with_experiment().await;
+    let experiment = &frozen["experiment"]["id"];
+    let request =
+        json!({"experiment": experiment, "name": "games", "role": "training", "count": 16});
+    let lease = app.post("/api/v1/leases", &request).await;
+    let path = format!("{}/readings", lease.header("location"));
+    assert_eq!(app.get(&path).await.json(), json!([]));
+    let twice = app.post("/api/v1/leases", &request).await;
+    assert_eq!(twice.status, StatusCode::CONFLICT, "a retry reserves nothing: {}", twice.text());
+    let screening = app.lab.screening().await;
+    app.lab.store.add_artifact(&table('a', None)).await.unwrap();
+    app.lab.fill_the_rest(&screening).await;
+    let read = app.get("/api/v1/leases?role=training&state=opened").await.json();
+    let read = read["items"][0]["id"].as_str().unwrap();
+    snapshot("readings", &app.get(&format!("/api/v1/leases/{read}/readings")).await);
+    let nobody = app.get("/api/v1/leases/SL-20200101T000000Z-00000000/readings").await;
+    assert_eq!(nobody.refused().0, Code::NotFound);
 }
 
 #[tokio::test]

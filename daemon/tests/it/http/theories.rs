@@ -1,6 +1,8 @@
 //! `/api/v1/theories`.
 
 use heldout::domain::refusal::Code;
+use reqwest::StatusCode;
+use serde_json::json;
 
 use super::{SMALL, TestApp, snapshot};
 
@@ -15,6 +17,65 @@ async fn a_theory_is_on_record_with_its_experiment() {
     assert_eq!(list.json()["items"][0]["id"], id.as_str());
     let read = app.get(&format!("/api/v1/theories/{id}")).await;
     assert_eq!(read.json(), list.json()["items"][0]);
+}
+
+#[tokio::test]
+async fn a_theory_is_recorded_before_it_is_tested() {
+    let app = TestApp::start().await;
+    let theory = json!({
+        "title": "Depth", "claim": "Deeper is better.", "mechanism": "It sees more.",
+        "falsification_criteria": ["It is not."],
+    });
+    let recorded = app.post("/api/v1/theories", &theory).await;
+    snapshot("recorded_theory", &recorded);
+    assert_eq!(recorded.status, StatusCode::CREATED);
+    assert_eq!(app.get(recorded.header("location")).await.json(), recorded.json());
+    let rows = app.dump().await;
+    let toml = toml::to_string(&theory).unwrap();
+    let again = app.post_bytes("/api/v1/theories", "application/toml", toml).await;
+    assert_eq!((again.status, again.json()), (StatusCode::OK, recorded.json()));
+
+    for (theory, pointer) in [
+        (json!({"title": "t", "claim": "c", "mechanism": "m"}), "/falsification_criteria"),
+        (json!("TH-20260905-line-tuples-bcb25133"), ""),
+        (json!([]), ""),
+        (
+            {
+                let mut t = theory.clone();
+                t["title"] = json!(" ");
+                t
+            },
+            "/title",
+        ),
+        (
+            {
+                let mut t = theory.clone();
+                t["falsification_criteria"] = json!([]);
+                t
+            },
+            "/falsification_criteria",
+        ),
+        (
+            {
+                let mut t = theory.clone();
+                t["falsification"] = json!([]);
+                t
+            },
+            "/falsification",
+        ),
+    ] {
+        let answer = app.post("/api/v1/theories", &theory).await;
+        assert_eq!(answer.refused(), (Code::InvalidRequest, vec![pointer.to_owned()]), "{theory}");
+    }
+    let broken = app.post_bytes("/api/v1/theories", "application/json", "{").await;
+    assert_eq!(broken.refused().0, Code::MalformedDocument);
+    assert_eq!(app.dump().await, rows);
+
+    let id = recorded.json()["id"].as_str().unwrap().to_owned();
+    let mut protocol: toml::Table = SMALL.parse().unwrap();
+    protocol.insert("theory".into(), id.clone().into());
+    let frozen = app.frozen(&protocol.to_string()).await;
+    assert_eq!(frozen["experiment"]["theory_id"], id.as_str());
 }
 
 #[tokio::test]
