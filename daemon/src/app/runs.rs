@@ -120,7 +120,7 @@ impl App {
         });
         let Some(unit) = training else {
             let what =
-                arm.map_or_else(|| String::from("no arm"), |arm| format!("arm {arm:?} is not"));
+                arm.map_or_else(|| String::from("no arm is"), |arm| format!("arm {arm:?} is not"));
             return Err(Refusal::new(
                 Code::WrongState,
                 format!("{what} training in {run}, so there is nothing to validate"),

@@ -107,8 +107,8 @@ fn show(status: &RunStatus) {
 
 async fn all(session: &Session) -> Result<Exit, Refusal> {
     let runs: Vec<Run> = if let Some(remote) = session.remote() {
-        let answer = remote.get("/runs").await?;
-        serde_json::from_value(answer["items"].clone()).map_err(unreadable)?
+        let runs = remote.list("/runs").await?;
+        serde_json::from_value(Value::Array(runs)).map_err(unreadable)?
     } else {
         let (store, _) = session.read().await?;
         let page = Page { after: None, limit: crate::store::PAGE_LIMIT };
@@ -199,8 +199,8 @@ async fn is_over(
 
 pub(super) async fn leases(session: &Session) -> Result<Exit, Refusal> {
     let leases: Vec<Lease> = if let Some(remote) = session.remote() {
-        let answer = remote.get("/leases?limit=1000").await?;
-        serde_json::from_value(answer["items"].clone()).map_err(unreadable)?
+        let leases = remote.list("/leases").await?;
+        serde_json::from_value(Value::Array(leases)).map_err(unreadable)?
     } else {
         let (store, _) = session.read().await?;
         let mut page = Page { after: None, limit: crate::store::PAGE_LIMIT };

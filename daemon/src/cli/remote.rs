@@ -7,6 +7,9 @@ use serde_json::Value;
 
 use crate::domain::refusal::{Code, FieldError, Refusal};
 
+/// Records per page of a list: the most that a daemon gives.
+const PAGE: u32 = 500;
+
 /// A daemon at an address.
 #[derive(Debug)]
 pub(super) struct Remote {
@@ -32,6 +35,22 @@ impl Remote {
     /// Reads a record.
     pub(super) async fn get(&self, path: &str) -> Result<Value, Refusal> {
         self.answer(self.request(Method::GET, path)).await
+    }
+
+    /// Reads every record of a list, page by page.
+    pub(super) async fn list(&self, path: &str) -> Result<Vec<Value>, Refusal> {
+        let mut items = Vec::new();
+        let mut after = String::new();
+        loop {
+            let mut page = self.get(&format!("{path}?limit={PAGE}{after}")).await?;
+            if let Value::Array(more) = page["items"].take() {
+                items.extend(more);
+            }
+            match page["next"].as_str() {
+                Some(next) => after = format!("&after={next}"),
+                None => return Ok(items),
+            }
+        }
     }
 
     /// Asks for something, with a JSON body.

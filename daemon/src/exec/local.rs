@@ -74,8 +74,7 @@ pub fn begin(stage: Stage, context: UnitContext) -> Result<(), Refusal> {
     thread::Builder::new()
         .name(context.key.clone())
         .spawn(move || {
-            let result = catch_unwind(AssertUnwindSafe(|| work(stage, &context)))
-                .unwrap_or_else(|panic| Err(Ending::Failed(panicked(&*panic))));
+            let result = caught(|| work(stage, &context));
             if let Err(Ending::Failed(reason)) = &result {
                 tracing::warn!(run = %context.run, unit = context.key, reason, "unit failed");
             }
@@ -101,6 +100,12 @@ fn work(stage: Stage, context: &UnitContext) -> UnitResult {
     }
 }
 
+/// The outcome of `work`; a panic is a failure with its message.
+fn caught(work: impl FnOnce() -> UnitResult) -> UnitResult {
+    catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|panic| Err(Ending::Failed(panicked(&*panic))))
+}
+
 fn panicked(panic: &(dyn Any + Send)) -> String {
     let message = panic
         .downcast_ref::<&str>()
@@ -108,4 +113,34 @@ fn panicked(panic: &(dyn Any + Send)) -> String {
         .or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| String::from("no message"));
     format!("panicked: {message}")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{Pools, caught};
+    use crate::exec::unit::Ending;
+
+    #[test]
+    fn a_panic_in_a_unit_is_a_failure_with_its_message() {
+        let failed = |result| match result {
+            Err(Ending::Failed(reason)) => reason,
+            other => panic!("{other:?}"),
+        };
+        let index = 7;
+        assert_eq!(failed(caught(|| panic!("a fixed text"))), "panicked: a fixed text");
+        assert_eq!(failed(caught(|| panic!("entry {index}"))), "panicked: entry 7");
+        assert_eq!(failed(caught(|| std::panic::panic_any(index))), "panicked: no message");
+        assert_eq!(caught(|| Ok(json!(1))).unwrap(), json!(1));
+        assert!(matches!(caught(|| Err(Ending::Stopped)), Err(Ending::Stopped)));
+    }
+
+    #[test]
+    fn a_protocol_gets_no_more_threads_than_it_declares() {
+        let pools = Pools::new(3).unwrap();
+        assert_eq!(pools.of(2).unwrap().current_num_threads(), 2);
+        assert_eq!(pools.of(9).unwrap().current_num_threads(), 3);
+        assert_eq!(pools.of(0).unwrap().current_num_threads(), 1);
+    }
 }
