@@ -43,7 +43,7 @@ pub struct Created {
     pub leases: Vec<Lease>,
     /// What a run will cost.
     pub estimate: Estimate,
-    /// Whether this request made it. False for a protocol that was frozen before.
+    /// Whether this request made it. False for a protocol that was frozen before, and in a dry run.
     pub created: bool,
 }
 

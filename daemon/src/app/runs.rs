@@ -25,12 +25,7 @@ impl App {
     pub async fn start_run(&self, experiment: &ExperimentId) -> Result<Run, Refusal> {
         self.refuse_when_stopping()?;
         let store = self.store();
-        if let Some(at) = store.experiment(experiment).await?.withdrawn_at {
-            return Err(Refusal::new(
-                Code::WrongState,
-                format!("{experiment} was withdrawn at {at}, so it cannot be run"),
-            ));
-        }
+        store.may_start(experiment, self.engine()).await?;
         let protocol = self.protocol(experiment).await?;
         self.inner.admission.check(&protocol.budget)?;
         let leases = store.leases_of(experiment).await?;

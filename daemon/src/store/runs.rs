@@ -9,7 +9,7 @@ use super::faults::{fault, not_found, unreadable};
 use super::seal::{ATTEMPTS, RUN_ARMS, RUNS, UNITS};
 use super::{Page, Store};
 use crate::domain::ids::{ExperimentId, InstantId as _, MachineId, RunId};
-use crate::domain::records::{Origin, Run, RunState, Validity};
+use crate::domain::records::{Experiment, Origin, Run, RunState, Validity};
 use crate::domain::refusal::{Code, Refusal};
 
 /// Which runs to list.
@@ -22,6 +22,15 @@ pub struct RunFilter {
 }
 
 impl Store {
+    /// Whether [`Store::create_run`] would make a run now, without making one.
+    ///
+    /// # Errors
+    /// As [`Store::create_run`].
+    pub async fn may_start(&self, experiment: &ExperimentId, engine: &str) -> Result<(), Refusal> {
+        let mut connection = self.read().await?;
+        startable(&mut connection, experiment, engine).await.map(drop)
+    }
+
     /// Makes a queued run of an experiment, with the plan of its games.
     ///
     /// # Errors
@@ -35,24 +44,7 @@ impl Store {
         machine: &MachineId,
     ) -> Result<Run, Refusal> {
         let mut write = self.write().await?;
-        let frozen = super::experiments::by_id(write.sql(), experiment).await?;
-        if frozen.engine != engine {
-            return Err(Refusal::new(
-                Code::EngineMismatch,
-                format!("{experiment} was frozen for engine {}, this program has {engine}", frozen.engine),
-            )
-            .hint("Run it with the version it was frozen for, or amend the protocol: a new experiment records why."));
-        }
-        if let Some(at) = frozen.withdrawn_at {
-            return Err(Refusal::new(
-                Code::WrongState,
-                format!("{experiment} was withdrawn at {at}"),
-            ));
-        }
-        if let Some(run) = super::leases::active_run(write.sql(), experiment).await? {
-            return Err(Refusal::new(Code::WrongState, format!("{run} of {experiment} is active"))
-                .hint(format!("Watch it: heldout watch {run}")));
-        }
+        let frozen = startable(write.sql(), experiment, engine).await?;
         let run = Run {
             id: RunId::mint(write.now, rand::random())
                 .map_err(|error| unreadable("clock", &error))?,
@@ -183,6 +175,30 @@ impl Store {
         write.commit().await?;
         Ok(interrupted)
     }
+}
+
+/// The experiment, if a run of it may begin.
+async fn startable(
+    connection: &mut SqliteConnection,
+    experiment: &ExperimentId,
+    engine: &str,
+) -> Result<Experiment, Refusal> {
+    let frozen = super::experiments::by_id(&mut *connection, experiment).await?;
+    if frozen.engine != engine {
+        return Err(Refusal::new(
+            Code::EngineMismatch,
+            format!("{experiment} was frozen for engine {}, this program has {engine}", frozen.engine),
+        )
+        .hint("Run it with the version it was frozen for, or amend the protocol: a new experiment records why."));
+    }
+    if let Some(at) = frozen.withdrawn_at {
+        return Err(Refusal::new(Code::WrongState, format!("{experiment} was withdrawn at {at}")));
+    }
+    if let Some(run) = super::leases::active_run(&mut *connection, experiment).await? {
+        return Err(Refusal::new(Code::WrongState, format!("{run} of {experiment} is active"))
+            .hint(format!("Watch it: heldout watch {run}")));
+    }
+    Ok(frozen)
 }
 
 async fn interrupt_unit(

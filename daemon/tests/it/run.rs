@@ -135,7 +135,7 @@ async fn a_second_process_is_refused_and_a_dry_run_stores_nothing() {
 
     let options = CreateOptions { repeat: false, dry_run: true };
     let dry = app.create_experiment(TINY, MediaType::Toml, options).await.unwrap();
-    assert!(dry.created && dry.experiment.is_none());
+    assert!(!dry.created && dry.experiment.is_none(), "a dry run makes nothing");
     assert_eq!(dry.sha256.len(), 64);
     assert!(app.store().experiments(&heldout::store::Page::default()).await.unwrap().is_empty());
     app.shutdown(std::time::Duration::from_secs(5)).await;

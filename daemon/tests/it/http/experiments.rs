@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::{NO_EXPERIMENT, SMALL, TestApp, snapshot};
+use crate::lab::protocol;
 
 fn small_json() -> Value {
     let table: toml::Table = SMALL.parse().unwrap();
@@ -118,7 +119,19 @@ async fn a_withdrawn_experiment_stays_and_cannot_be_run() {
     let again = app.post(&withdraw, &json!({"reason": "once more"})).await;
     assert_eq!(again.refused().0, Code::WrongState);
     assert_eq!(app.get(&path).await.json(), withdrawn.json());
+    let rows = app.dump().await;
     assert_eq!(app.act(&format!("{path}/runs")).await.refused().0, Code::WrongState);
+    assert_eq!(app.dump().await, rows, "a run that may not begin leaves nothing behind");
+}
+
+#[tokio::test]
+async fn an_experiment_of_another_engine_is_not_run() {
+    let app = TestApp::start().await;
+    let frozen = app.lab.freeze(protocol("another engine", 4)).await;
+    let rows = app.dump().await;
+    let path = format!("/api/v1/experiments/{}/runs", frozen.experiment.id);
+    assert_eq!(app.act(&path).await.refused().0, Code::EngineMismatch);
+    assert_eq!(app.dump().await, rows, "a run that may not begin leaves nothing behind");
 }
 
 #[tokio::test]
