@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::bars::{Display, measure};
-use super::{Exit, Session, out, run_id, verdict};
+use super::{Exit, Named, Session, out, run_id, verdict};
 use crate::app::{App, CreateOptions, Created};
 use crate::domain::ids::{ExperimentId, RunId};
 use crate::domain::protocol::MediaType;
@@ -56,16 +56,16 @@ pub(super) struct SubmitArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct ControlArgs {
-    /// The run.
+    /// The run, or `latest`.
     #[arg(value_parser = run_id)]
-    run: RunId,
+    run: Named,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct ValidateArgs {
-    /// The run.
+    /// The run, or `latest`.
     #[arg(value_parser = run_id)]
-    run: RunId,
+    run: Named,
     /// Training arm, `main` for the long run; the one that is training when absent.
     #[arg(long)]
     arm: Option<String>,
@@ -380,19 +380,21 @@ pub(super) async fn submit(session: &Session, arguments: &SubmitArgs) -> Result<
 
 pub(super) async fn stop(session: &Session, arguments: &ControlArgs) -> Result<Exit, Refusal> {
     let daemon = session.daemon("stopping a run")?;
-    out::json(&daemon.post(&format!("/runs/{}/stop", arguments.run), &json!({})).await?)?;
+    let run = session.resolve(&arguments.run).await?;
+    out::json(&daemon.post(&format!("/runs/{run}/stop"), &json!({})).await?)?;
     Ok(Exit::Done)
 }
 
 pub(super) async fn resume(session: &Session, arguments: &ControlArgs) -> Result<Exit, Refusal> {
+    let run = session.resolve(&arguments.run).await?;
     if let Some(remote) = session.remote() {
-        out::json(&remote.post(&format!("/runs/{}/resume", arguments.run), &json!({})).await?)?;
+        out::json(&remote.post(&format!("/runs/{run}/resume"), &json!({})).await?)?;
         return Ok(Exit::Done);
     }
     let app = session.open().await?;
     let outcome = async {
-        app.resume_run(&arguments.run).await?;
-        follow(session, &app, &arguments.run, false).await
+        app.resume_run(&run).await?;
+        follow(session, &app, &run, false).await
     }
     .await;
     app.shutdown(shutdown::GRACE).await;
@@ -404,7 +406,8 @@ pub(super) async fn validate_now(
     arguments: &ValidateArgs,
 ) -> Result<Exit, Refusal> {
     let daemon = session.daemon("a validation point")?;
-    let path = format!("/runs/{}/validations", arguments.run);
+    let run = session.resolve(&arguments.run).await?;
+    let path = format!("/runs/{run}/validations");
     out::json(&daemon.post(&path, &json!({ "arm": arguments.arm })).await?)?;
     Ok(Exit::Done)
 }

@@ -3,17 +3,16 @@
 use clap::{Args, ValueEnum};
 use serde_json::Value;
 
-use super::{Exit, Session, out, run_id};
-use crate::domain::ids::RunId;
+use super::{Exit, Named, Session, out, run_id};
 use crate::domain::records::GameRecord;
 use crate::domain::refusal::Refusal;
 use crate::exec::unit::internal;
 
 #[derive(Debug, Args)]
 pub(super) struct ExportArgs {
-    /// The run.
+    /// The run, or `latest`.
     #[arg(value_parser = run_id)]
-    run: RunId,
+    run: Named,
     /// How rows are written.
     #[arg(long, value_enum, default_value_t = Format::Jsonl)]
     format: Format,
@@ -55,8 +54,9 @@ pub(super) const COLUMNS: [&str; 16] = [
 pub(super) async fn export(session: &Session, arguments: &ExportArgs) -> Result<Exit, Refusal> {
     let (store, _) = session.read().await?;
     // An unknown run is a refusal, not an empty list.
-    store.run(&arguments.run).await?;
-    let rows = store.all_games(&arguments.run).await?;
+    let run = session.resolve(&arguments.run).await?;
+    store.run(&run).await?;
+    let rows = store.all_games(&run).await?;
     let wanted = |row: &&GameRecord| arguments.arm.as_ref().is_none_or(|arm| row.arm == *arm);
     if arguments.format == Format::Csv {
         out::line(&COLUMNS.join(","));

@@ -265,7 +265,39 @@ impl Session {
     }
 }
 
-/// A run id from the command line.
-fn run_id(text: &str) -> Result<RunId, String> {
-    text.parse().map_err(|error: crate::domain::ids::IdError| error.to_string())
+/// A run as it is named on the command line: by its id, or as the latest one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Named {
+    Id(RunId),
+    Latest,
+}
+
+/// An id, or `latest`.
+fn run_id(text: &str) -> Result<Named, String> {
+    if text == "latest" {
+        return Ok(Named::Latest);
+    }
+    text.parse()
+        .map(Named::Id)
+        .map_err(|error: crate::domain::ids::IdError| format!("{error}, or say latest"))
+}
+
+impl Session {
+    /// The run that is meant. The latest is the one that was created last.
+    async fn resolve(&self, named: &Named) -> Result<RunId, Refusal> {
+        if let Named::Id(id) = named {
+            return Ok(id.clone());
+        }
+        let newest = if let Some(remote) = self.remote() {
+            remote.get("/runs?limit=1").await?["items"][0]["id"]
+                .as_str()
+                .and_then(|id| id.parse::<RunId>().ok())
+        } else {
+            let (store, _) = self.read().await?;
+            let page = crate::store::Page { after: None, limit: 1 };
+            let runs = store.runs(&crate::store::RunFilter::default(), &page).await?;
+            runs.into_iter().next().map(|run| run.id)
+        };
+        newest.ok_or_else(|| Refusal::new(Code::NotFound, "there is no run yet"))
+    }
 }

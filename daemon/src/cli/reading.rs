@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::Value;
 
 use super::out::table;
-use super::{Exit, Session, out, run_id, verdict};
+use super::{Exit, Named, Session, out, run_id, verdict};
 use crate::app::{protocol_and_status, state_name};
 use crate::domain::ids::RunId;
 use crate::domain::records::{Event, Lease, Origin, Run, RunState};
@@ -21,16 +21,16 @@ const EVENTS: u32 = 500;
 
 #[derive(Debug, Args)]
 pub(super) struct StatusArgs {
-    /// The run; all runs when absent.
+    /// The run, or `latest`; all runs when absent.
     #[arg(value_parser = run_id)]
-    run: Option<RunId>,
+    run: Option<Named>,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct WatchArgs {
-    /// The run; everything when absent.
+    /// The run, or `latest`; everything when absent.
     #[arg(value_parser = run_id)]
-    run: Option<RunId>,
+    run: Option<Named>,
     /// Show what happened so far and end.
     #[arg(long)]
     once: bool,
@@ -44,7 +44,7 @@ fn unreadable(error: serde_json::Error) -> Refusal {
 
 pub(super) async fn status(session: &Session, arguments: &StatusArgs) -> Result<Exit, Refusal> {
     match &arguments.run {
-        Some(run) => one(session, run).await,
+        Some(run) => one(session, &session.resolve(run).await?).await,
         None => all(session).await,
     }
 }
@@ -137,18 +137,21 @@ async fn all(session: &Session) -> Result<Exit, Refusal> {
 
 pub(super) async fn watch(session: &Session, arguments: &WatchArgs) -> Result<Exit, Refusal> {
     let mut after = 0;
+    let run = match &arguments.run {
+        Some(named) => Some(session.resolve(named).await?),
+        None => None,
+    };
     let local = match session.remote() {
         Some(_) => None,
         None => Some(session.read().await?.0),
     };
     loop {
         let events: Vec<Event> = match (&local, session.remote()) {
-            (Some(store), _) => store.events(after, EVENTS, arguments.run.as_ref()).await?,
+            (Some(store), _) => store.events(after, EVENTS, run.as_ref()).await?,
             (None, Some(remote)) => {
-                let run =
-                    arguments.run.as_ref().map_or_else(String::new, |run| format!("&run={run}"));
+                let of = run.as_ref().map_or_else(String::new, |run| format!("&run={run}"));
                 let answer =
-                    remote.get(&format!("/events?after={after}&limit={EVENTS}{run}")).await?;
+                    remote.get(&format!("/events?after={after}&limit={EVENTS}{of}")).await?;
                 serde_json::from_value(answer["items"].clone()).map_err(unreadable)?
             }
             (None, None) => Vec::new(),
@@ -172,7 +175,7 @@ pub(super) async fn watch(session: &Session, arguments: &WatchArgs) -> Result<Ex
         if arguments.once {
             return Ok(Exit::Done);
         }
-        if let Some(run) = &arguments.run
+        if let Some(run) = &run
             && is_over(session, local.as_ref(), run).await?
         {
             return Ok(Exit::Done);

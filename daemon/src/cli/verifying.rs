@@ -6,18 +6,17 @@ use std::sync::Arc;
 
 use clap::Args;
 
-use super::{Exit, Session, out, run_id};
+use super::{Exit, Named, Session, out, run_id};
 use crate::app::VerifyOptions;
 use crate::app::verify::verify as verify_run;
-use crate::domain::ids::RunId;
 use crate::domain::refusal::Refusal;
 use crate::shutdown;
 
 #[derive(Debug, Args)]
 pub(super) struct VerifyArgs {
-    /// The run.
+    /// The run, or `latest`.
     #[arg(value_parser = run_id)]
-    run: RunId,
+    run: Named,
     /// Play games of this arm again; may be given more than once. Every arm when absent.
     #[arg(long, value_name = "ARM")]
     replay: Vec<String>,
@@ -49,6 +48,7 @@ fn games(text: &str) -> Result<Range<u32>, String> {
 }
 
 pub(super) async fn verify(session: &Session, arguments: &VerifyArgs) -> Result<Exit, Refusal> {
+    let run = session.resolve(&arguments.run).await?;
     let (store, archive) = session.read().await?;
     let options = VerifyOptions {
         replay: (!arguments.replay.is_empty()).then(|| arguments.replay.clone()),
@@ -59,7 +59,7 @@ pub(super) async fn verify(session: &Session, arguments: &VerifyArgs) -> Result<
     spinner.enable_steady_tick(std::time::Duration::from_millis(200));
     let noting = spinner.clone();
     let note = Arc::new(move |what: &str| noting.set_message(what.to_owned()));
-    let report = verify_run(&store, &archive, &session.pools, &arguments.run, &options, note).await;
+    let report = verify_run(&store, &archive, &session.pools, &run, &options, note).await;
     spinner.finish_and_clear();
     let report = report?;
     if session.common.json {

@@ -62,6 +62,7 @@ fn exit_codes_tell_usage_from_refusal_from_verdict() {
     assert_eq!(code(&["resume", run]), Some(3), "a finished run cannot be resumed");
     assert_eq!(code(&["stop", run]), Some(3), "needs a daemon");
     assert_eq!(code(&["verify", run, "--games", "0"]), Some(0));
+    assert_eq!(code(&["verify", "latest", "--games", "0"]), Some(0));
     for file in std::fs::read_dir(path.join("artifacts")).unwrap() {
         std::fs::remove_dir_all(file.unwrap().path()).unwrap();
     }
@@ -84,6 +85,9 @@ fn reading_commands_answer_in_text_and_json() {
     let leases: serde_json::Value =
         serde_json::from_slice(&heldout(path, &["leases", "--json"]).stdout).unwrap();
     assert_eq!(leases.as_array().unwrap().len(), 3);
+    let latest: serde_json::Value =
+        serde_json::from_slice(&heldout(path, &["status", "latest", "--json"]).stdout).unwrap();
+    assert_eq!(latest["run"]["id"], run);
     let events = text(&heldout(path, &["watch", run, "--once"]).stdout);
     assert!(events.contains("lease-opened"), "{events}");
 }
