@@ -69,7 +69,7 @@ fn is_popper(grid: &Grid, r: i32, c: i32) -> bool {
 /// floor(7 * depth^2.5): the largest whole number whose square is not above 49 * depth^5.
 fn points(depth: u32) -> i64 {
     let square = 49 * i64::from(depth) * i64::from(depth).pow(4);
-    (0..).take_while(|n| n * n <= square).last().expect("zero is one")
+    (0..=square).take_while(|n| n * n <= square).last().expect("zero is one")
 }
 
 /// What happened to the gray discs of a move: how often each kind of hit was seen.
