@@ -145,14 +145,14 @@ fn a_study_without_training_keeps_every_field() {
 fn defaults_of_training_reach_every_arm_and_the_main_run() {
     let text = QUICKSTART
         .replace("[train]\n", "[train]\nalpha = 0.5\nthreads = 1\n")
-        .replace("name = \"windows\"\n", "name = \"windows\"\nalpha = 0.25\nvalidate = { games = 16 }\n")
+        .replace("name = \"columns\"\n", "name = \"columns\"\nalpha = 0.25\nvalidate = { games = 16 }\n")
         .replace("validate = { every_moves = 1_000_000, games = 64, search = { depth = 2, strata = 7 } }\n", "");
     let protocol = toml(&text).unwrap();
-    let [lines, windows] = &protocol.train[..] else { panic!("two arms") };
-    assert_eq!([lines.alpha, windows.alpha].map(f64::to_bits), [0.5, 0.25].map(f64::to_bits));
-    assert_eq!((lines.threads, windows.threads), (1, 1));
-    assert_eq!((lines.validate.games, windows.validate.games), (32, 16));
-    assert_eq!(lines.validate.every_moves, windows.validate.every_moves);
+    let [lines, columns] = &protocol.train[..] else { panic!("two arms") };
+    assert_eq!([lines.alpha, columns.alpha].map(f64::to_bits), [0.5, 0.25].map(f64::to_bits));
+    assert_eq!((lines.threads, columns.threads), (1, 1));
+    assert_eq!((lines.validate.games, columns.validate.games), (32, 16));
+    assert_eq!(lines.validate.every_moves, columns.validate.every_moves);
     let main = protocol.main.unwrap();
     assert_eq!(main.validate, lines.validate);
     assert_eq!(main.chunk_moves, lines.chunk_moves);
