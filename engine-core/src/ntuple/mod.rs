@@ -1,5 +1,5 @@
 //! Lookup tables over patterns of the board: what is read ([`layout`], [`features`]), where it is
-//! held ([`tables`]), how it is stored ([`file`]) and who plays from it ([`direct`], [`leaf`]).
+//! held ([`tables`]), how it is stored ([`mod@file`]) and who plays from it ([`direct`], [`leaf`]).
 //!
 //! Promised: the same entries, the same `f32` bits and the same file bytes as the reference
 //! (`tests/golden/{tuples,direct-policy,edits-small,search-leaf}.json`), indices in 64 bits

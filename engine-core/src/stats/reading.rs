@@ -64,7 +64,7 @@ impl Verdict {
 }
 
 impl InteractionVerdict {
-    /// The three-way verdict of an interaction (see [`super::interaction`]).
+    /// The three-way verdict of an interaction (see [`super::interaction()`]).
     pub fn of(paired: &Paired) -> Self {
         match Verdict::of(paired) {
             Verdict::Supported => Self::Larger,
