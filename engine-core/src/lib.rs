@@ -22,10 +22,11 @@
 //! | [`stats`] | quantiles, paired contrasts, bootstrap, gate, readings |
 //! | [`check`] | gates that must pass before a held-out seed is opened |
 //! | [`progress`] | how long work reports and how it is stopped |
+//! | [`instructions`] | which instructions the hot loops run on |
 
 pub mod check;
 pub mod drop7;
-pub mod error;
+pub mod instructions;
 pub mod leaf;
 pub mod ntuple;
 pub mod progress;

@@ -1,1 +1,0 @@
-//! Errors that more than one module of the library raises.
