@@ -130,7 +130,9 @@ impl fmt::Debug for InstructionSet {
 
 /// Compiles one function for every instruction set. `fn name(set, arguments)` runs `body(arguments)`
 /// with the instructions of `set`; `body` and what it calls must be `#[inline(always)]` to benefit.
-/// Type parameters are written in square brackets.
+/// Type parameters are written in square brackets. When two expressions follow the body, it gets one of
+/// them as its first argument: the first on the portable set, the second on all others, where it is
+/// evaluated under their instructions.
 ///
 /// ```ignore
 /// per_instruction_set! {
@@ -140,7 +142,7 @@ impl fmt::Debug for InstructionSet {
 /// ```
 macro_rules! per_instruction_set {
     ($(#[$attribute:meta])* $visibility:vis fn $name:ident
-        $([$($generics:tt)*])? ($($argument:ident: $type:ty),* $(,)?) $(-> $result:ty)? = $body:path;
+        $([$($generics:tt)*])? ($($argument:ident: $type:ty),* $(,)?) $(-> $result:ty)? = $body:path $(, $plain:expr, $special:expr)?;
     ) => {
         $(#[$attribute])*
         #[allow(unsafe_code, clippy::too_many_arguments, reason = "see the safety comments")]
@@ -153,18 +155,18 @@ macro_rules! per_instruction_set {
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
             fn avx2 $(<$($generics)*>)? ($($argument: $type),*) $(-> $result)? {
-                $body($($argument),*)
+                $body($($special,)? $($argument),*)
             }
 
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
             #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl")]
             fn avx512 $(<$($generics)*>)? ($($argument: $type),*) $(-> $result)? {
-                $body($($argument),*)
+                $body($($special,)? $($argument),*)
             }
 
             match set.kind() {
-                Kind::Portable => $body($($argument),*),
+                Kind::Portable => $body($($plain,)? $($argument),*),
                 // SAFETY: a value of this kind exists only when the processor has its features.
                 #[cfg(target_arch = "x86_64")]
                 Kind::Avx2 => unsafe { avx2($($argument),*) },

@@ -96,7 +96,7 @@ impl Trace {
                 });
                 let Some(played) = played else { break };
                 self.number(played.delta as u64);
-                for &word in game.public().board().columns() {
+                for word in game.public().board().columns() {
                     self.number(u64::from(word));
                 }
                 let state = game.public();

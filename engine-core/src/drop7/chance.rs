@@ -109,10 +109,11 @@ pub fn scenario_seed(
 ) -> u32 {
     const PRIME: u32 = 0x0100_0193;
     let mut hash = 0x811c_9dc5_u32;
+    let columns = board.columns();
     let mut shift = 28;
     while shift > 0 {
         shift -= 4;
-        for word in board.columns() {
+        for word in columns {
             hash = (hash ^ (((word >> shift) & 15) + 1)).wrapping_mul(PRIME);
         }
     }

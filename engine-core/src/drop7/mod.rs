@@ -7,7 +7,8 @@
 //!
 //! | room | holds |
 //! | --- | --- |
-//! | [`board`] | seven packed column words |
+//! | [`board`] | four bit planes of 49 cells |
+//! | `gravity` | discs that fall, with and without special instructions |
 //! | [`rules`] | the one move function, generic over [`chance::Chance`] |
 //! | [`scoring`] | points of a wave, bonuses |
 //! | [`chance`] | the random streams: headless games, stratified samples of a search |
@@ -17,6 +18,7 @@
 pub mod board;
 pub mod chance;
 pub mod game;
+mod gravity;
 pub mod public;
 pub mod rules;
 pub mod scoring;

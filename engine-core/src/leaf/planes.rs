@@ -22,7 +22,7 @@ impl Planes {
     /// The planes of `board`.
     pub(super) fn of(board: &Board) -> Self {
         let mut bits = [0_u64; 4];
-        for (column, &word) in board.columns().iter().enumerate() {
+        for (column, word) in board.columns().into_iter().enumerate() {
             let rows = one_cell_per_byte(word);
             for (n, plane) in bits.iter_mut().enumerate() {
                 *plane |= ((rows >> n) & COLUMN_0) << column;

@@ -74,7 +74,7 @@ impl Layout {
             }
         }
         // Nothing below reads a height, so the packing that a `Board` promises is not needed.
-        self.features(&Board::from_packed(*columns), moves_remaining, out);
+        self.features(&Board::from_cells(*columns), moves_remaining, out);
         Ok(())
     }
 
@@ -152,7 +152,7 @@ impl Layout {
     pub fn fill_bucket(&self, board: &Board) -> u64 {
         match self.fill() {
             Fill::None => 0,
-            Fill::Occ5 => match board.columns().iter().map(|&word| discs(word)).sum() {
+            Fill::Occ5 => match board.columns().into_iter().map(discs).sum() {
                 0..=13 => 0,
                 14..=20 => 1,
                 21..=27 => 2,
@@ -160,7 +160,8 @@ impl Layout {
                 _ => 4,
             },
             Fill::Hgt5 => {
-                let tallest = board.columns().iter().fold(3, |most, &word| most.max(discs(word)));
+                let tallest =
+                    board.columns().into_iter().fold(3, |most, word| most.max(discs(word)));
                 u64::from(tallest) - 3
             }
         }

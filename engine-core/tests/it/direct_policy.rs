@@ -81,7 +81,7 @@ fn state(decision: &Decision) -> PublicState {
             && state.moves_remaining() == decision.moves_remaining
     };
     for (column, drops) in (0..7).flat_map(|column| (1..=5).map(move |drops| (column, drops))) {
-        let mut columns = *board.columns();
+        let mut columns = board.columns();
         let height = board.height(column);
         if height == 0 {
             continue;

@@ -80,7 +80,7 @@ fn single_moves_equal_the_recorded_ones() {
             continue;
         };
         let after = case.after.as_ref().expect("a legal move records what comes after");
-        assert_eq!(played.after.board().columns(), &after.after_board, "{at}");
+        assert_eq!(played.after.board().columns(), after.after_board, "{at}");
         assert_eq!(played.after.board().to_string(), after.after_cells, "{at}");
         assert_eq!(played.delta, after.delta, "{at}");
         assert_eq!(played.after.moves_remaining(), after.after_mr, "{at}");

@@ -171,7 +171,7 @@ fn replay(player: &Player, recorded: &Recorded, move_cap: u32) -> GameRow {
     assert_eq!(end.level(), recorded.level, "{at}");
     assert_eq!(end.public().moves_remaining(), recorded.moves_remaining, "{at}");
     assert_eq!(end.public().is_over(), recorded.game_over, "{at}");
-    assert_eq!(end.public().board().columns(), &recorded.final_board, "{at}");
+    assert_eq!(end.public().board().columns(), recorded.final_board, "{at}");
     row
 }
 

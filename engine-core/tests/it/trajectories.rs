@@ -94,7 +94,7 @@ fn whole_games_equal_the_recorded_ones() {
     for Recorded { seed, policy, initial, moves, r#final: end } in &file.games {
         let mut game = Game::new(*seed);
         let mut stream = Mulberry32::new(seed ^ A);
-        assert_eq!(game.public().board().columns(), &initial.board);
+        assert_eq!(game.public().board().columns(), initial.board);
         assert_eq!(game.public().board().to_string(), initial.cells);
         assert_eq!(game.public().next_disc(), initial.next_disc, "seed {seed}");
         assert_eq!(game.public().moves_remaining(), initial.moves_remaining);
@@ -113,7 +113,7 @@ fn whole_games_equal_the_recorded_ones() {
             assert_eq!(waves, step.waves, "{at}");
             assert_eq!(played.delta, step.delta, "{at}");
             assert_eq!(game.score() - before, step.delta, "{at}");
-            assert_eq!(game.public().board().columns(), &step.board, "{at}");
+            assert_eq!(game.public().board().columns(), step.board, "{at}");
             assert_eq!(game.public().next_disc(), step.next, "{at}");
             assert_eq!(game.public().moves_remaining(), step.mr, "{at}");
             assert_eq!(game.level(), step.level, "{at}");
