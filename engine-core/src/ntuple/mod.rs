@@ -18,9 +18,9 @@ pub mod file;
 pub mod fingerprint;
 pub mod layout;
 pub mod leaf;
+pub(crate) mod lines;
 mod pages;
 pub mod promote;
-mod resident;
 pub mod tables;
 
 pub use features::Features;

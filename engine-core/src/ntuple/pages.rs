@@ -1,29 +1,27 @@
 //! Zeroed memory that exists only where it was written: the one place of this module with `unsafe`.
 //!
-//! A region is anonymous memory without a swap reservation, so a table of billions of entries costs
+//! A region is anonymous memory without a swap reservation, so room for billions of entries costs
 //! address space at the start and a page where it is touched. It is seen as records of `N` 32-bit
 //! atomics; all access is relaxed, so a race can lose an update but can never tear a value.
 #![expect(unsafe_code, reason = "viewing mapped bytes as atomics has no safe equivalent")]
 
 use std::io;
-use std::ops::Range;
 use std::slice;
 use std::sync::atomic::AtomicU32;
-
-use super::resident;
 
 /// How the kernel backs a region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PageSize {
-    /// Small pages: memory grows with what is touched.
-    #[default]
+    /// Small pages: what a kernel without huge pages gives anyway.
     Small,
-    /// Two-megabyte pages where the kernel grants them: faster, but sparse tables take several
-    /// times the memory.
+    /// Two-megabyte pages where the kernel grants them: a random access then rarely has to look up
+    /// where its page is.
+    #[default]
     Huge,
 }
 
-/// Zeroed records of `N` words.
+/// Zeroed records of `N` words. Where the system maps memory they start at a page boundary, so
+/// records of 16 words are whole cache lines.
 pub(crate) struct Pages<const N: usize> {
     memory: memory::Memory,
     records: usize,
@@ -57,36 +55,20 @@ impl<const N: usize> Pages<N> {
         // `Memory` only hands out this pointer, and all views of it are made of atomics.
         unsafe { slice::from_raw_parts(self.memory.pointer().cast(), self.records) }
     }
+}
 
-    /// Asks the processor to fetch record `index` ahead of its use. Nothing happens out of range.
-    #[inline]
-    pub(crate) fn prefetch(&self, index: u64) {
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        if let Some(record) = self.records().get(index as usize) {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            // SAFETY: a prefetch reads nothing into the program and cannot fault; the instruction
-            // belongs to the base set of the architecture.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(record).cast()) };
-        }
-        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-        let _ = index;
+/// Asks the processor to fetch the cache line that `place` starts in, ahead of its use.
+#[inline]
+pub(crate) fn prefetch<T>(place: &T) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch reads nothing into the program and cannot fault; the instruction
+        // belongs to the base set of the architecture.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(place).cast()) };
     }
-
-    /// The ranges of records within `records`, in order, outside of which every word is zero.
-    pub(crate) fn written(&self, records: Range<usize>) -> impl Iterator<Item = Range<usize>> {
-        let size = size_of::<[AtomicU32; N]>();
-        let Range { start, end } = records;
-        let address = self.memory.pointer().addr() + start * size;
-        let mut from = start;
-        resident::existing(address, end.saturating_sub(start) * size).into_iter().map(
-            move |bytes| {
-                // A record may lie across the edge of a page, and belongs to one range only.
-                let first = from.max(start + bytes.start / size);
-                from = start + bytes.end.div_ceil(size);
-                first..from
-            },
-        )
-    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = place;
 }
 
 #[cfg(not(miri))]
@@ -157,38 +139,22 @@ mod tests {
 
     #[test]
     fn a_region_starts_zero_keeps_stores_and_ends_where_it_says() {
-        let pages = Pages::<3>::zeroed(5_000, PageSize::Small).unwrap();
-        assert_eq!(pages.records().len(), 5_000);
+        let pages = Pages::<32>::zeroed(500, PageSize::Small).unwrap();
+        assert_eq!(pages.records().len(), 500);
         assert!(pages.records().iter().flatten().all(|word| word.load(Relaxed) == 0));
-        pages.records()[4_999][2].store(7, Relaxed);
+        pages.records()[499][31].store(7, Relaxed);
         pages.records()[0][0].store(9, Relaxed);
         let sum: u32 = pages.records().iter().flatten().map(|word| word.load(Relaxed)).sum();
         assert_eq!(sum, 16);
+        prefetch(&pages.records()[499][31]);
     }
 
     #[test]
-    fn written_ranges_hold_every_word_that_is_not_zero() {
-        let pages = Pages::<3>::zeroed(1_000_000, PageSize::Small).unwrap();
-        let places = [0, 341, 342, 5_000, 400_000, 400_341, 999_999];
-        for place in places {
-            pages.records()[place][place % 3].store(1, Relaxed);
-        }
-        for range in [0..1_000_000, 0..342, 341..342, 5_001..400_341, 999_999..1_000_000, 7..7] {
-            let written: Vec<_> = pages.written(range.clone()).collect();
-            for pair in written.windows(2) {
-                assert!(pair[0].end <= pair[1].start, "{written:?}");
-            }
-            let inside =
-                written.iter().all(|found| found.start >= range.start && found.end <= range.end);
-            assert!(inside, "{range:?}: {written:?}");
-            for place in places.iter().filter(|place| range.contains(place)) {
-                let holders = written.iter().filter(|found| found.contains(place));
-                assert_eq!(holders.count(), 1, "{place} in {range:?}: {written:?}");
-            }
-        }
-        let found: usize = pages.written(0..1_000_000).map(|range| range.len()).sum();
-        if cfg!(all(target_os = "linux", not(miri))) {
-            assert!(found < 100_000, "{found} records are taken for written");
+    #[cfg(not(miri))]
+    fn records_of_a_cache_line_start_at_one() {
+        for page_size in [PageSize::Small, PageSize::Huge] {
+            let pages = Pages::<16>::zeroed(500, page_size).unwrap();
+            assert_eq!(pages.records().as_ptr().addr() % 64, 0);
         }
     }
 

@@ -1,19 +1,22 @@
 //! The entries of a layout in memory: [`TrainTables`] to learn in, [`FrozenTables`] to play from.
 //!
-//! Both hold every weight XORed with the bits of the start value. Fresh tables are therefore all
-//! zero bytes, which the kernel provides without being asked twice: nothing is filled at the start,
-//! and a page nobody learned in takes no memory. The XOR is exact, so values keep their bits.
+//! Both hold every weight XORed with the bits of the start value, so an entry nobody learned in is
+//! zero bits; the XOR is exact, so values keep their bits. Entries are kept in lines of sixteen that
+//! exist once something was written to them: four bytes per line of the layout say where, and a line
+//! takes 64 bytes of weights and, while training, 128 bytes of history. Nothing is filled at the
+//! start, and reading takes no memory.
 //!
 //! Training access is through `&self`: any number of threads read and write one set of tables with
 //! relaxed loads and stores. Concurrent updates of one entry may lose one of them; that is the
 //! algorithm, and it is why only single-threaded training is reproducible.
 
 use std::fmt;
-use std::ops::Range;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
+use super::features::MAX_ACTIVE;
+use super::lines::{LINE, LineMap, Lines, UNTOUCHED, split};
 pub use super::pages::PageSize;
-use super::pages::Pages;
+use super::pages::{self, Pages};
 use super::{Features, Layout, Weights};
 
 /// Row rises an unseen board is worth in the four studies, and in every file they froze.
@@ -29,15 +32,6 @@ pub struct TablesError {
     pub bytes: u64,
     /// What the system said.
     pub source: std::io::Error,
-}
-
-/// The written ranges of a whole region, looked up piece by piece.
-fn stretches<const N: usize>(pages: &Pages<N>) -> impl Iterator<Item = Range<usize>> {
-    const PIECE: usize = 1 << 20;
-    let records = pages.records().len();
-    (0..records)
-        .step_by(PIECE)
-        .flat_map(move |first| pages.written(first..records.min(first + PIECE)))
 }
 
 /// One entry with its learning history.
@@ -62,20 +56,37 @@ pub struct UpdateReport {
     pub beta_sum: f64,
 }
 
+/// Words of a line of history: the error sums E and A of sixteen entries, side by side.
+const HISTORY: usize = 2 * LINE;
+
+/// Room for tables with `pools` bytes per line of them.
+fn room<T>(
+    layout: Layout,
+    pools: u64,
+    make: impl FnOnce() -> std::io::Result<T>,
+) -> Result<T, TablesError> {
+    let lines = layout.entries().div_ceil(LINE as u64);
+    let bytes = lines * 4 + (lines + 1) * pools;
+    make().map_err(|source| TablesError { layout, bytes, source })
+}
+
 /// Weights with their learning history, one record per entry, shared by all training threads.
 pub struct TrainTables {
     layout: Layout,
     start: u32,
-    records: Pages<3>,
+    map: LineMap,
+    weights: Pages<LINE>,
+    /// Entry k of a line has E in word 2k and A in word 2k + 1.
+    history: Pages<HISTORY>,
 }
 
 impl TrainTables {
     /// Tables in which every board is worth about `optimistic_rises` row rises.
     ///
     /// # Errors
-    /// When the system refuses the address space (12 bytes per entry).
+    /// When the system refuses the address space (12.25 bytes per entry).
     pub fn fresh(layout: Layout, optimistic_rises: f32) -> Result<Self, TablesError> {
-        Self::fresh_on(layout, optimistic_rises, PageSize::Small)
+        Self::fresh_on(layout, optimistic_rises, PageSize::default())
     }
 
     /// [`TrainTables::fresh`] with a choice of pages.
@@ -88,12 +99,11 @@ impl TrainTables {
         page_size: PageSize,
     ) -> Result<Self, TablesError> {
         let start = layout.start_value(optimistic_rises).to_bits();
-        let records = Pages::zeroed(layout.entries(), page_size).map_err(|source| TablesError {
-            layout,
-            bytes: layout.entries() * 12,
-            source,
-        })?;
-        Ok(Self { layout, start, records })
+        room(layout, 4 * (LINE + HISTORY) as u64, || {
+            let map = LineMap::new(layout.entries(), page_size)?;
+            let (weights, history) = (map.pool(page_size)?, map.pool(page_size)?);
+            Ok(Self { layout, start, map, weights, history })
+        })
     }
 
     /// The layout of the entries.
@@ -106,12 +116,40 @@ impl TrainTables {
         f32::from_bits(self.start)
     }
 
+    /// Lines of sixteen entries that take memory: 192 bytes each.
+    pub fn existing_lines(&self) -> u64 {
+        self.map.existing().into()
+    }
+
+    /// The weights, for kernels that read many at once.
+    #[inline]
+    pub(crate) fn lines(&self) -> Lines<'_> {
+        Lines {
+            directory: self.map.directory(),
+            weights: self.weights.records(),
+            start: self.start,
+        }
+    }
+
+    /// The stored words of entry `index` in line `number`: weight, E, A.
+    #[inline]
+    fn words(&self, number: u32, place: usize) -> [&AtomicU32; 3] {
+        let history = &self.history.records()[number as usize];
+        let weight = &self.weights.records()[number as usize][place];
+        [weight, &history[2 * place], &history[2 * place + 1]]
+    }
+
     /// Entry `index` with its history.
     ///
     /// # Panics
     /// When `index` is not below the layout's entry count.
     pub fn record(&self, index: u64) -> Record {
-        let [weight, error, abs_error] = &self.records.records()[index as usize];
+        let (line, place) = split(index);
+        self.record_in(self.map.directory()[line].load(Relaxed), place)
+    }
+
+    fn record_in(&self, number: u32, place: usize) -> Record {
+        let [weight, error, abs_error] = self.words(number, place);
         Record {
             weight: f32::from_bits(weight.load(Relaxed) ^ self.start),
             error: f32::from_bits(error.load(Relaxed)),
@@ -119,40 +157,71 @@ impl TrainTables {
         }
     }
 
-    /// Replaces entry `index`. Words that already hold the value are not written, so storing the
-    /// start record does not take memory.
+    /// Replaces entry `index`. Storing the start record does not take memory.
     ///
     /// # Panics
     /// When `index` is not below the layout's entry count.
     pub fn set_record(&self, index: u64, record: Record) {
-        let bits = [
-            record.weight.to_bits() ^ self.start,
-            record.error.to_bits(),
-            record.abs_error.to_bits(),
-        ];
-        for (word, bits) in self.records.records()[index as usize].iter().zip(bits) {
-            if word.load(Relaxed) != bits {
-                word.store(bits, Relaxed);
-            }
+        let Record { weight, error, abs_error } = record;
+        let bits = [weight.to_bits() ^ self.start, error.to_bits(), abs_error.to_bits()];
+        let (line, place) = split(index);
+        self.store(line, place, bits);
+    }
+
+    /// Stores the words of an entry.
+    fn store(&self, line: usize, place: usize, bits: [u32; 3]) {
+        let Some(number) = self.map.for_storing(line, bits == [0; 3]) else { return };
+        for (word, bits) in self.words(number, place).into_iter().zip(bits) {
+            word.store(bits, Relaxed);
         }
     }
 
     /// Stores one word of a record as a file holds it: 0 weight, 1 error, 2 absolute error.
     pub(super) fn store_bits(&self, index: u64, word: usize, bits: u32) {
         let stored = if word == 0 { bits ^ self.start } else { bits };
-        self.records.records()[index as usize][word].store(stored, Relaxed);
+        let (line, place) = split(index);
+        let Some(number) = self.map.for_storing(line, stored == 0) else { return };
+        self.words(number, place)[word].store(stored, Relaxed);
     }
 
     /// Copies one word of the records from `first` on, as a file holds it.
     pub(super) fn copy_words(&self, first: u64, word: usize, out: &mut [f32]) {
-        let start = if word == 0 { self.start } else { 0 };
-        let first = first as usize;
-        out.fill(f32::from_bits(start));
-        for range in self.records.written(first..first + out.len()) {
-            let slots = &mut out[range.start - first..range.end - first];
-            for (record, slot) in self.records.records()[range].iter().zip(slots) {
-                *slot = f32::from_bits(record[word].load(Relaxed) ^ start);
-            }
+        let Some(offset) = word.checked_sub(1) else {
+            return self.lines().copy(&self.map, first, out);
+        };
+        out.fill(0.0);
+        let history = self.history.records();
+        self.map.for_each_within(
+            first,
+            out,
+            |number| self.ask_history(number),
+            |number, places, out| {
+                for (place, slot) in places.zip(out) {
+                    let word = &history[number as usize][2 * place + offset];
+                    *slot = f32::from_bits(word.load(Relaxed));
+                }
+            },
+        );
+    }
+
+    fn ask_history(&self, number: u32) {
+        let (first, second) = self.history.records()[number as usize].split_at(LINE);
+        pages::prefetch(&first[0]);
+        pages::prefetch(&second[0]);
+    }
+
+    /// Asks for all that an update of these entries reads and writes, ahead of its use. Changes no
+    /// value.
+    ///
+    /// # Panics
+    /// When the features were extracted with a larger layout.
+    #[inline]
+    pub fn prefetch_update(&self, features: &Features) {
+        for &index in features.as_slice() {
+            let (line, place) = split(index);
+            let number = self.map.directory()[line].load(Relaxed) as usize;
+            pages::prefetch(&self.weights.records()[number]);
+            pages::prefetch(&self.history.records()[number][2 * place]);
         }
     }
 
@@ -184,20 +253,37 @@ impl TrainTables {
         clamp: f32,
         betas: &mut f64,
     ) -> (f32, f32) {
-        let prediction = self.value(features);
+        let directory = self.map.directory();
+        let weights = self.weights.records();
+        let features = features.as_slice();
+        // Two passes over the entries, and one look at where each is.
+        let mut numbers = [UNTOUCHED; MAX_ACTIVE];
+        let mut prediction = 0.0;
+        for (number, &index) in numbers.iter_mut().zip(features) {
+            let (line, place) = split(index);
+            *number = directory[line].load(Relaxed);
+            let bits = weights[*number as usize][place].load(Relaxed) ^ self.start;
+            prediction += f32::from_bits(bits);
+        }
         let delta = (target - prediction).max(-clamp).min(clamp);
         let step = alpha * delta / f32::from(self.layout.active() as u8);
         let mut beta_sum = *betas;
-        let records = self.records.records();
-        for &index in features.as_slice() {
-            let [weight, error, abs_error] = &records[index as usize];
-            let e = f32::from_bits(error.load(Relaxed));
-            let a = f32::from_bits(abs_error.load(Relaxed));
+        for (&number, &index) in numbers.iter().zip(features) {
+            let (line, place) = split(index);
+            let Record { weight: w, error: e, abs_error: a } = self.record_in(number, place);
             let beta = if a > 0.0 { e.abs() / a } else { 1.0 };
-            let w = f32::from_bits(weight.load(Relaxed) ^ self.start);
-            weight.store((w + beta * step).to_bits() ^ self.start, Relaxed);
-            error.store((e + delta).to_bits(), Relaxed);
-            abs_error.store((a + delta.abs()).to_bits(), Relaxed);
+            let bits = [
+                (w + beta * step).to_bits() ^ self.start,
+                (e + delta).to_bits(),
+                (a + delta.abs()).to_bits(),
+            ];
+            if number == UNTOUCHED {
+                self.store(line, place, bits);
+            } else {
+                for (word, bits) in self.words(number, place).into_iter().zip(bits) {
+                    word.store(bits, Relaxed);
+                }
+            }
             beta_sum += f64::from(beta);
         }
         *betas = beta_sum;
@@ -206,29 +292,49 @@ impl TrainTables {
 
     /// Entries that have learned: those that saw an error other than zero.
     pub fn touched(&self) -> u64 {
+        let history = self.history.records();
         let mut touched = 0;
-        self.for_each_written(|_, record| touched += u64::from(record.abs_error > 0.0));
+        let lines = 0..self.map.directory().len();
+        self.map.for_each(
+            lines,
+            |number| self.ask_history(number),
+            |_, number| {
+                let (pairs, _) = history[number as usize].as_chunks::<2>();
+                let learned = |[_, a]: &&[AtomicU32; 2]| f32::from_bits(a.load(Relaxed)) > 0.0;
+                touched += pairs.iter().filter(learned).count() as u64;
+            },
+        );
         touched
     }
 
     /// Shows every entry that differs from a fresh one to `visit`, in index order.
     pub fn for_each_written(&self, mut visit: impl FnMut(u64, Record)) {
-        for range in stretches(&self.records) {
-            for (index, words) in (range.start as u64..).zip(&self.records.records()[range]) {
-                if words.iter().any(|word| word.load(Relaxed) != 0) {
-                    visit(index, self.record(index));
+        let ask = |number: u32| {
+            pages::prefetch(&self.weights.records()[number as usize]);
+            self.ask_history(number);
+        };
+        self.map.for_each(0..self.map.directory().len(), ask, |line, number| {
+            for (index, place) in ((LINE * line) as u64..).zip(0..LINE) {
+                if self.words(number, place).iter().any(|word| word.load(Relaxed) != 0) {
+                    visit(index, self.record_in(number, place));
                 }
             }
-        }
+        });
     }
 
     /// A copy of the weights alone, as they are now.
     ///
     /// # Errors
-    /// When the system refuses the address space (4 bytes per entry).
+    /// When the system refuses the address space (4.25 bytes per entry).
     pub fn freeze(&self) -> Result<FrozenTables, TablesError> {
-        let frozen = FrozenTables::constant(self.layout, self.start_value())?;
-        self.for_each_written(|index, record| frozen.set(index, record.weight));
+        let mut frozen = FrozenTables::constant(self.layout, self.start_value())?;
+        let last = frozen.map.copy_from(&self.map) as usize;
+        let lines = frozen.weights.records().iter().zip(self.weights.records());
+        for (to, from) in lines.skip(1).take(last) {
+            for (to, from) in to.iter().zip(from) {
+                to.store(from.load(Relaxed), Relaxed);
+            }
+        }
         Ok(frozen)
     }
 }
@@ -241,12 +347,13 @@ impl Weights for TrainTables {
 
     #[inline]
     fn weight(&self, index: u64) -> f32 {
-        f32::from_bits(self.records.records()[index as usize][0].load(Relaxed) ^ self.start)
+        self.lines().weight(index)
     }
 
     #[inline]
     fn prefetch(&self, features: &Features) {
-        features.as_slice().iter().for_each(|&index| self.records.prefetch(index));
+        let lines = self.lines();
+        features.as_slice().iter().for_each(|&index| lines.prefetch(index));
     }
 
     fn copy_weights(&self, first: u64, out: &mut [f32]) {
@@ -267,14 +374,15 @@ impl fmt::Debug for TrainTables {
 pub struct FrozenTables {
     layout: Layout,
     start: u32,
-    words: Pages<1>,
+    map: LineMap,
+    weights: Pages<LINE>,
 }
 
 impl FrozenTables {
     /// Tables in which every board is worth about `optimistic_rises` row rises.
     ///
     /// # Errors
-    /// When the system refuses the address space (4 bytes per entry).
+    /// When the system refuses the address space (4.25 bytes per entry).
     pub fn fresh(layout: Layout, optimistic_rises: f32) -> Result<Self, TablesError> {
         Self::constant(layout, layout.start_value(optimistic_rises))
     }
@@ -284,9 +392,12 @@ impl FrozenTables {
     /// # Errors
     /// As [`FrozenTables::fresh`].
     pub fn constant(layout: Layout, value: f32) -> Result<Self, TablesError> {
-        let words = Pages::zeroed(layout.entries(), PageSize::Small)
-            .map_err(|source| TablesError { layout, bytes: layout.entries() * 4, source })?;
-        Ok(Self { layout, start: value.to_bits(), words })
+        room(layout, 4 * LINE as u64, || {
+            let page_size = PageSize::default();
+            let map = LineMap::new(layout.entries(), page_size)?;
+            let weights = map.pool(page_size)?;
+            Ok(Self { layout, start: value.to_bits(), map, weights })
+        })
     }
 
     /// The layout of the entries.
@@ -299,25 +410,36 @@ impl FrozenTables {
         f32::from_bits(self.start)
     }
 
+    /// The weights, for kernels that read many at once.
+    #[inline]
+    pub(crate) fn lines(&self) -> Lines<'_> {
+        Lines {
+            directory: self.map.directory(),
+            weights: self.weights.records(),
+            start: self.start,
+        }
+    }
+
     /// Replaces entry `index` while the tables are being made. Takes no memory when nothing changes.
     pub(crate) fn set(&self, index: u64, weight: f32) {
-        let [word] = &self.words.records()[index as usize];
         let bits = weight.to_bits() ^ self.start;
-        if word.load(Relaxed) != bits {
-            word.store(bits, Relaxed);
-        }
+        let (line, place) = split(index);
+        let Some(number) = self.map.for_storing(line, bits == 0) else { return };
+        self.weights.records()[number as usize][place].store(bits, Relaxed);
     }
 
     /// Shows every entry whose bits differ from the start value to `visit`, in index order.
     pub fn for_each_written(&self, mut visit: impl FnMut(u64, f32)) {
-        for range in stretches(&self.words) {
-            for (index, [word]) in (range.start as u64..).zip(&self.words.records()[range]) {
+        let weights = self.weights.records();
+        let ask = |number: u32| pages::prefetch(&weights[number as usize]);
+        self.map.for_each(0..self.map.directory().len(), ask, |line, number| {
+            for (index, word) in ((LINE * line) as u64..).zip(&weights[number as usize]) {
                 let bits = word.load(Relaxed);
                 if bits != 0 {
                     visit(index, f32::from_bits(bits ^ self.start));
                 }
             }
-        }
+        });
     }
 }
 
@@ -329,23 +451,17 @@ impl Weights for FrozenTables {
 
     #[inline]
     fn weight(&self, index: u64) -> f32 {
-        f32::from_bits(self.words.records()[index as usize][0].load(Relaxed) ^ self.start)
+        self.lines().weight(index)
     }
 
     #[inline]
     fn prefetch(&self, features: &Features) {
-        features.as_slice().iter().for_each(|&index| self.words.prefetch(index));
+        let lines = self.lines();
+        features.as_slice().iter().for_each(|&index| lines.prefetch(index));
     }
 
     fn copy_weights(&self, first: u64, out: &mut [f32]) {
-        let first = first as usize;
-        out.fill(self.start_value());
-        for range in self.words.written(first..first + out.len()) {
-            let slots = &mut out[range.start - first..range.end - first];
-            for ([word], slot) in self.words.records()[range].iter().zip(slots) {
-                *slot = f32::from_bits(word.load(Relaxed) ^ self.start);
-            }
-        }
+        self.lines().copy(&self.map, first, out);
     }
 }
 
