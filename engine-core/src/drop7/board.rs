@@ -192,7 +192,7 @@ impl Board {
         let smaller = smaller & !(a3 ^ b3) | (a3 & !b3);
         // The highest row with a difference decides, and in it the leftmost column.
         let rows = (differs | differs >> 8 | differs >> 16) & 0x7f;
-        let highest = 63 - (rows | 1).leading_zeros();
+        let highest = (rows | 1).ilog2();
         let first = (differs >> highest & BOTTOM | 1 << 63).trailing_zeros();
         smaller >> ((first + highest) & 63) & u64::from(differs != 0) != 0
     }

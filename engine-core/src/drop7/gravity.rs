@@ -21,7 +21,7 @@ impl Gravity for Shifts {
         let mut gaps = (a | b | c | d) & !keep;
         while gaps != 0 {
             // From the top, so that the gaps still to come are not moved.
-            let at = 63 - gaps.leading_zeros();
+            let at = gaps.ilog2();
             let gap = 1_u64 << at;
             gaps ^= gap;
             let above = (0xff << (at & !7)) & !(gap - 1);

@@ -263,7 +263,7 @@ impl Cascade {
             let rows = rest | rest >> 32;
             let rows = rows | rows >> 16;
             let rows = (rows | rows >> 8) & 0x7f;
-            let highest = 63 - rows.leading_zeros();
+            let highest = rows.ilog2();
             let mut row = rest & (BOTTOM << highest);
             rest ^= row;
             while row != 0 {
