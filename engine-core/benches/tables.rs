@@ -12,7 +12,7 @@ use engine_core::drop7::chance::StratifiedReveals;
 use engine_core::drop7::{Board, Game, PublicState, resolve};
 use engine_core::ntuple::direct::DirectPolicy;
 use engine_core::ntuple::tables::PageSize;
-use engine_core::ntuple::{Features, Layout, TrainTables, Weights, file};
+use engine_core::ntuple::{Features, LANES, Lanes, Layout, TrainTables, Weights, file};
 
 const LAYOUTS: [&str; 2] = ["rows,cols,phase=none", "rows,cols,win23,win32,phase=none"];
 
@@ -49,8 +49,8 @@ impl Weights for NoLookUp {
         0.0
     }
 
-    fn values(&self, features: &[Features], _out: &mut [f32]) {
-        black_box(features);
+    fn lane_values(&self, lanes: &Lanes, _out: &mut [f32; LANES]) {
+        black_box(lanes);
     }
 }
 
@@ -70,8 +70,7 @@ fn train(tables: &TrainTables, seed: u32, moves: usize) -> Vec<PublicState> {
             let after = game.public();
             let target = if after.is_over() {
                 reward
-            } else if let Some((features, value)) = policy.evaluated(after) {
-                next.clone_from(features);
+            } else if let Some(value) = policy.evaluated(after, &mut next) {
                 reward + value
             } else {
                 layout.features(after.board(), after.moves_remaining(), &mut next);
@@ -120,40 +119,35 @@ fn main() {
                 features
             })
             .collect();
+        let positions: Vec<(Board, u8)> = states
+            .iter()
+            .map(|state| (state.canonical().0.board().to_owned(), state.moves_remaining()))
+            .collect();
         let count = states.len();
+        let batches = count / LANES;
         let first = arms.len();
         let mut seed = 0xb000_0000;
         for round in 0..rounds {
             let mut figures: Vec<(&str, &str, f64)> = Vec::new();
-            let mut scratch = Features::new();
+            let mut lanes = Lanes::new();
             figures.push((
                 "features",
                 "ns",
-                time(count, |i| {
-                    let state = black_box(&states[i]);
-                    layout.features(state.board(), state.moves_remaining(), &mut scratch);
-                    black_box(&scratch);
-                }),
+                time(batches, |i| {
+                    layout.lanes(black_box(&positions[LANES * i..LANES * (i + 1)]), &mut lanes);
+                    black_box(&lanes);
+                }) / LANES as f64,
             ));
-            for (name, batch, tables) in [
-                ("value fresh", "values fresh", &fresh),
-                ("value touched", "values touched", &touched),
-            ] {
+            for (name, tables) in [("value fresh", &fresh), ("value touched", &touched)] {
+                let mut values = Vec::new();
                 figures.push((
                     name,
                     "ns",
-                    time(count, |i| {
-                        black_box(tables.value(black_box(&features[i])));
-                    }),
-                ));
-                let mut values = [0.0; 16];
-                figures.push((
-                    batch,
-                    "ns",
-                    time(count / 16, |i| {
-                        tables.values(black_box(&features[16 * i..16 * i + 16]), &mut values);
+                    time(batches, |i| {
+                        let positions = black_box(&positions[LANES * i..LANES * (i + 1)]);
+                        tables.values(&mut lanes, positions, &mut values);
                         black_box(&values);
-                    }) / 16.0,
+                    }) / LANES as f64,
                 ));
             }
             for (name, tables) in [("decide fresh", &fresh), ("decide touched", &touched)] {

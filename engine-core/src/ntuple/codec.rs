@@ -39,6 +39,12 @@ const fn code4() -> [u16; 1 << 16] {
     table
 }
 
+/// The code of the two lowest nibbles, 0..=99.
+#[inline]
+pub const fn pair(word: u32) -> u32 {
+    (word & 15) + 10 * ((word >> 4) & 15)
+}
+
 /// The code of the three lowest nibbles, 0..=999.
 #[inline]
 pub fn triple(word: u32) -> u32 {

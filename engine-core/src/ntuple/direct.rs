@@ -10,7 +10,7 @@
 
 use std::ops::Range;
 
-use super::{Features, RISE, Weights};
+use super::{Features, LANES, Lanes, RISE, Weights};
 use crate::drop7::chance::{POLICY_SEED, StratifiedReveals, scenario_seed};
 use crate::drop7::{Board, CENTER_FIRST, Move, PublicState, resolve};
 
@@ -61,7 +61,8 @@ pub struct DirectPolicy<W> {
     weights: W,
     samples: Vec<Sample>,
     boards: Vec<(Board, u8)>,
-    features: Vec<Features>,
+    /// The entries of the boards, [`LANES`] at a time.
+    lanes: Vec<Lanes>,
     values: Vec<f32>,
     chosen: Range<usize>,
 }
@@ -73,7 +74,7 @@ impl<W: Weights> DirectPolicy<W> {
             weights,
             samples: Vec::with_capacity(MAX_LIVE),
             boards: Vec::with_capacity(MAX_LIVE),
-            features: Vec::with_capacity(MAX_LIVE),
+            lanes: Vec::new(),
             values: Vec::with_capacity(MAX_LIVE),
             chosen: 0..0,
         }
@@ -119,15 +120,14 @@ impl<W: Weights> DirectPolicy<W> {
         DirectDecision { action, simulations: self.samples.len() as u64 }
     }
 
-    /// The features and the value of `after`, when the last decision looked at exactly this board
-    /// (or its mirror image) behind the column it chose. The value is as old as that decision: in
-    /// single-threaded use nothing has changed since.
-    pub fn evaluated(&self, after: &PublicState) -> Option<(&Features, f32)> {
+    /// The value of `after`, and its entries in `features`, when the last decision looked at exactly
+    /// this board (or its mirror image) behind the column it chose. The value is as old as that
+    /// decision: in single-threaded use nothing has changed since.
+    pub fn evaluated(&self, after: &PublicState, features: &mut Features) -> Option<f32> {
         let wanted = (after.board().canonical().0, after.moves_remaining());
-        self.chosen
-            .clone()
-            .find(|&live| self.boards[live] == wanted)
-            .map(|live| (&self.features[live], self.values[live]))
+        let live = self.chosen.clone().find(|&live| self.boards[live] == wanted)?;
+        self.lanes[live / LANES].features(live % LANES, features);
+        Some(self.values[live])
     }
 
     /// Plays every legal column out; returns how many there are.
@@ -180,19 +180,18 @@ impl<W: Weights> DirectPolicy<W> {
         self.samples.push(Sample { reward: played.delta as f32 / RISE, live });
     }
 
-    /// Features first, then all sums together: the look-ups of several boards overlap.
     fn evaluate(&mut self) {
-        let live = self.boards.len();
-        if self.features.len() < live {
-            self.features.resize(live, Features::new());
-        }
-        for ((board, moves_remaining), out) in self.boards.iter().zip(&mut self.features) {
-            self.weights.layout().canonical_features(board, *moves_remaining, out);
-            self.weights.prefetch(out);
+        let groups = self.boards.chunks(LANES);
+        if self.lanes.len() < groups.len() {
+            self.lanes.resize(groups.len(), Lanes::new());
         }
         self.values.clear();
-        self.values.resize(live, 0.0);
-        self.weights.values(&self.features[..live], &mut self.values);
+        let mut sums = [0.0; LANES];
+        for (boards, lanes) in groups.zip(&mut self.lanes) {
+            self.weights.layout().lanes(boards, lanes);
+            self.weights.lane_values(lanes, &mut sums);
+            self.values.extend_from_slice(&sums[..boards.len()]);
+        }
     }
 
     fn column_value(&self, column: &Column) -> ColumnValue {

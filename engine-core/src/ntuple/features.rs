@@ -1,6 +1,7 @@
 //! The entries a position reads: one per table, always distinct, the same for a board and its
 //! mirror image because both are read from the smaller of the two.
 
+use super::codec;
 use super::layout::{Family, Fill, Layout, Place};
 use crate::drop7::Board;
 use crate::drop7::board::{BoardError, SIDE};
@@ -11,21 +12,36 @@ pub const MAX_ACTIVE: usize = 122;
 /// The entry indices of one position, in table order.
 #[derive(Clone)]
 pub struct Features {
-    /// With room for the lanes that are stored behind the last table.
-    indices: [u64; MAX_ACTIVE + LANES],
+    indices: [u64; MAX_ACTIVE],
     len: usize,
 }
 
 impl Features {
     /// No entry: to be filled by [`Layout::features`].
     pub const fn new() -> Self {
-        Self { indices: [0; MAX_ACTIVE + LANES], len: 0 }
+        Self { indices: [0; MAX_ACTIVE], len: 0 }
     }
 
     /// The indices, rows first.
     #[inline]
     pub fn as_slice(&self) -> &[u64] {
         &self.indices[..self.len]
+    }
+
+    /// Replaces the indices by `indices`; those beyond [`MAX_ACTIVE`] are dropped.
+    #[inline]
+    pub(super) fn replace(&mut self, indices: impl Iterator<Item = u64>) {
+        self.len = 0;
+        for (slot, index) in self.indices.iter_mut().zip(indices) {
+            *slot = index;
+            self.len += 1;
+        }
+    }
+
+    #[inline]
+    fn push(&mut self, index: u64) {
+        self.indices[self.len] = index;
+        self.len += 1;
     }
 }
 
@@ -78,73 +94,42 @@ impl Layout {
         Ok(())
     }
 
-    /// [`Layout::features`] of a board that is known to be canonical.
-    ///
-    /// All placements of a family in one column are lanes of one vector, top row first, so that a
-    /// family takes a few multiplications by powers of ten per column.
-    #[inline]
-    pub(crate) fn canonical_features(
-        &self,
-        board: &Board,
-        moves_remaining: u8,
-        out: &mut Features,
-    ) {
+    /// [`Layout::features`] of a board that is known to be canonical: the definition, one table after
+    /// the other. Whoever has many positions asks [`Layout::lanes`].
+    fn canonical_features(&self, board: &Board, moves_remaining: u8, out: &mut Features) {
         let phase = u64::from(moves_remaining.clamp(1, 5)) - 1;
         let bucket = self.fill_bucket(board);
-        let cells = board.columns().map(from_the_top);
-        // A cell and the one below it.
-        let pairs = cells.map(|column| 10 * column + (column >> 8));
-        let mut writer = Writer { out, at: 0 };
-        if let Some(slabs) = self.slabs(Family::Rows, bucket, phase) {
-            let [c0, c1, c2, c3, c4, c5, c6] = cells;
-            let left = join(lanes(c0 + 10 * c1), 100, lanes(c2 + 10 * c3));
-            let right = join(lanes(c4 + 10 * c5), 100, lanes(c6));
-            writer.tables::<7>(slabs, widen(left, 10_000, right));
-        }
-        if let Some(slabs) = self.slabs(Family::Cols, bucket, phase) {
-            let mut codes = [0; LANES];
-            for ((code, cells), pairs) in codes.iter_mut().zip(cells).zip(pairs) {
-                let digit = |column: u64, row: u64| (column >> (8 * row)) as u32 & 0xff;
-                *code = 100_000 * digit(pairs, 0)
-                    + 1_000 * digit(pairs, 2)
-                    + 10 * digit(pairs, 4)
-                    + digit(cells, 6);
-            }
-            writer.tables::<7>(slabs, codes);
-        }
-        if let Some(mut slabs) = self.slabs(Family::Win23, bucket, phase) {
-            let triples: [_; SIDE] =
-                std::array::from_fn(|c| join(lanes(pairs[c] >> 8), 100, lanes(cells[c])));
-            for c in 0..SIDE - 1 {
-                slabs = writer.tables::<5>(slabs, widen(triples[c], 1_000, triples[c + 1]));
-            }
-        }
-        if self.place(Family::Win32).is_none() && self.place(Family::Win42).is_none() {
-            // Nothing below reads two rows of two columns but the tall windows.
-            if let Some(slabs) = self.slabs(Family::Win24, bucket, phase) {
-                writer.tall_windows(slabs, &pairs);
-            }
-            writer.out.len = writer.at;
-            return;
-        }
-        // The pair of column c and, a hundred times, that of column c + 1.
-        let squares: [_; SIDE - 1] =
-            std::array::from_fn(|c| join(lanes(pairs[c]), 100, lanes(pairs[c + 1])));
-        if let Some(mut slabs) = self.slabs(Family::Win32, bucket, phase) {
-            for c in 0..SIDE - 2 {
-                let codes = widen(squares[c], 10_000, lanes(pairs[c + 2]));
-                slabs = writer.tables::<6>(slabs, codes);
+        let columns = board.columns();
+        let rows = codec::row_words(board);
+        // Cells of one column whose lowest lies `above` the bottom.
+        let pair = |column: usize, above: usize| codec::pair(columns[column] >> (4 * above));
+        let triple = |column: usize, above: usize| codec::triple(columns[column] >> (4 * above));
+        let quad = |column: usize, above: usize| codec::quad(columns[column] >> (4 * above));
+        out.len = 0;
+        for family in self.families() {
+            let Some(Place { first, stride, phases }) = self.place(family) else { continue };
+            let phase = if phases == 1 { 0 } else { phase };
+            let slab = first + (bucket * phases + phase) * family.patterns();
+            // A window is named by its left column and its top row, and tables follow the rows first.
+            let (width, height) = family.window();
+            let tables = (0..=SIDE - width).flat_map(|c| (0..=SIDE - height).map(move |t| (c, t)));
+            for (table, (c, t)) in (0..).zip(tables) {
+                let above = SIDE - height - t;
+                let pattern = match family {
+                    Family::Rows => codec::line(rows[t]),
+                    Family::Cols => codec::line(columns[c]),
+                    Family::Win23 => triple(c, above) + 1_000 * triple(c + 1, above),
+                    Family::Win32 => {
+                        pair(c, above) + 100 * pair(c + 1, above) + 10_000 * pair(c + 2, above)
+                    }
+                    Family::Win24 => quad(c, above) + 10_000 * quad(c + 1, above),
+                    Family::Win42 => {
+                        (0..4).rev().fold(0, |code, dc| 100 * code + pair(c + dc, above))
+                    }
+                };
+                out.push(slab + table * stride + u64::from(pattern));
             }
         }
-        if let Some(slabs) = self.slabs(Family::Win24, bucket, phase) {
-            writer.tall_windows(slabs, &pairs);
-        }
-        if let Some(mut slabs) = self.slabs(Family::Win42, bucket, phase) {
-            for c in 0..SIDE - 3 {
-                slabs = writer.tables::<6>(slabs, widen(squares[c], 10_000, squares[c + 2]));
-            }
-        }
-        writer.out.len = writer.at;
     }
 
     /// The fill bucket of a board, 0..=4; 0 when the layout is not split by fill.
@@ -166,83 +151,6 @@ impl Layout {
             }
         }
     }
-
-    /// Where the slabs of a family start for one bucket and phase.
-    #[inline]
-    fn slabs(&self, family: Family, bucket: u64, phase: u64) -> Option<Slabs> {
-        let Place { first, stride, phases } = self.place(family)?;
-        let phase = if phases == 1 { 0 } else { phase };
-        let slab = (bucket * phases + phase) * family.patterns();
-        Some(Slabs { next: first + slab, stride })
-    }
-}
-
-/// The first pattern of the next table's slab, and the distance from table to table.
-#[derive(Clone, Copy)]
-struct Slabs {
-    next: u64,
-    stride: u64,
-}
-
-struct Writer<'a> {
-    out: &'a mut Features,
-    at: usize,
-}
-
-impl Writer<'_> {
-    /// Writes the entries of the next `N` tables. All lanes are stored; the next run, or the length
-    /// of the list, takes back those behind the `N`-th.
-    #[inline]
-    fn tables<const N: usize>(&mut self, slabs: Slabs, codes: [u32; LANES]) -> Slabs {
-        if let Some(slots) = self.out.indices[self.at..].first_chunk_mut::<LANES>() {
-            let mut first = slabs.next;
-            for (slot, code) in slots.iter_mut().zip(codes) {
-                *slot = first + u64::from(code);
-                first += slabs.stride;
-            }
-        }
-        self.at += N;
-        Slabs { next: slabs.next + N as u64 * slabs.stride, ..slabs }
-    }
-
-    /// The windows 2 wide and 4 tall.
-    #[inline]
-    fn tall_windows(&mut self, mut slabs: Slabs, pairs: &[u64; SIDE]) {
-        let quads = pairs.map(|column| join(lanes(column >> 16), 100, lanes(column)));
-        for c in 0..SIDE - 1 {
-            slabs = self.tables::<4>(slabs, widen(quads[c], 10_000, quads[c + 1]));
-        }
-    }
-}
-
-/// Rows of a column, and one lane to spare.
-const LANES: usize = 8;
-
-/// The cells of a column as bytes, top row in the lowest.
-#[inline]
-const fn from_the_top(word: u32) -> u64 {
-    let mut cells = word as u64;
-    cells = (cells | (cells << 16)) & 0x0000_ffff_0000_ffff;
-    cells = (cells | (cells << 8)) & 0x00ff_00ff_00ff_00ff;
-    cells = (cells | (cells << 4)) & 0x0f0f_0f0f_0f0f_0f0f;
-    (cells << 8).swap_bytes()
-}
-
-#[inline]
-fn lanes(bytes: u64) -> [u16; LANES] {
-    bytes.to_le_bytes().map(u16::from)
-}
-
-/// `low + factor * high` in every lane; at most 9 999.
-#[inline]
-fn join(low: [u16; LANES], factor: u16, high: [u16; LANES]) -> [u16; LANES] {
-    std::array::from_fn(|lane| low[lane] + factor * high[lane])
-}
-
-/// `low + factor * high` in every lane; at most 99 999 999.
-#[inline]
-fn widen(low: [u16; LANES], factor: u16, high: [u16; LANES]) -> [u32; LANES] {
-    std::array::from_fn(|lane| u32::from(low[lane]) + u32::from(factor) * u32::from(high[lane]))
 }
 
 /// Occupied cells of a column word, packed or not.

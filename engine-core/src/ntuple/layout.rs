@@ -43,6 +43,11 @@ impl Family {
         ["rows", "cols", "win23", "win32", "win24", "win42"][self as usize]
     }
 
+    /// Columns and rows of one pattern.
+    pub const fn window(self) -> (usize, usize) {
+        [(7, 1), (1, 7), (2, 3), (3, 2), (2, 4), (4, 2)][self as usize]
+    }
+
     /// Number of tables: 7, 7, 30, 30, 24, 24.
     pub const fn tables(self) -> u64 {
         [7, 7, 30, 30, 24, 24][self as usize]

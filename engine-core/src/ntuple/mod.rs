@@ -1,4 +1,4 @@
-//! Lookup tables over patterns of the board: what is read ([`layout`], [`features`]), where it is
+//! Lookup tables over patterns of the board: what is read ([`layout`], [`features`], [`lanes`]), where it is
 //! held ([`tables`]), how it is stored ([`mod@file`]) and who plays from it ([`direct`], [`leaf`]).
 //!
 //! Promised: the same entries, the same `f32` bits and the same file bytes as the reference
@@ -16,6 +16,7 @@ pub mod edit;
 pub mod features;
 pub mod file;
 pub mod fingerprint;
+pub mod lanes;
 pub mod layout;
 pub mod leaf;
 pub(crate) mod lines;
@@ -24,10 +25,13 @@ pub mod promote;
 pub mod tables;
 
 pub use features::Features;
+pub use lanes::{LANES, Lanes};
 pub use layout::Layout;
 pub use tables::{FrozenTables, TrainTables};
 
 use std::sync::Arc;
+
+use crate::drop7::Board;
 
 /// Points of one row rise: the unit of every table value.
 pub const RISE: f32 = 17_000.0;
@@ -55,29 +59,25 @@ pub trait Weights {
         features.as_slice().iter().fold(0.0, |sum, &index| sum + self.weight(index))
     }
 
-    /// The values of many positions, in row rises: bit for bit [`Weights::value`] of each. The sums
-    /// of four positions run side by side, because one sum alone waits for its own additions.
+    /// The values of the positions in `lanes`, in row rises: bit for bit [`Weights::value`] of each.
+    /// What is written behind [`Lanes::filled`] means nothing.
     ///
     /// # Panics
-    /// When `out` is shorter than `features`, and as [`Weights::value`].
-    #[inline]
-    fn values(&self, features: &[Features], out: &mut [f32]) {
-        let (fours, rest) = features.as_chunks::<4>();
-        let active = self.layout().active();
-        for (four, out) in fours.iter().zip(out.chunks_exact_mut(4)) {
-            let [a, b, c, d] = four.each_ref().map(|features| &features.as_slice()[..active]);
-            let mut sums = [0.0; 4];
-            for k in 0..active {
-                sums[0] += self.weight(a[k]);
-                sums[1] += self.weight(b[k]);
-                sums[2] += self.weight(c[k]);
-                sums[3] += self.weight(d[k]);
+    /// May panic when the lanes were filled for another layout.
+    fn lane_values(&self, lanes: &Lanes, out: &mut [f32; LANES]) {
+        out.fill(0.0);
+        let out = &mut out[..lanes.filled()];
+        for (first, offsets) in lanes.tables() {
+            for (sum, &offset) in out.iter_mut().zip(offsets) {
+                *sum += self.weight(first + u64::from(offset));
             }
-            out.copy_from_slice(&sums);
         }
-        for (features, out) in rest.iter().zip(&mut out[4 * fours.len()..]) {
-            *out = self.value(features);
-        }
+    }
+
+    /// Replaces `out` by the values of `positions`, in row rises. They are canonical boards, each
+    /// with the drops left until the rise. `lanes` is working memory.
+    fn values(&self, lanes: &mut Lanes, positions: &[(Board, u8)], out: &mut Vec<f32>) {
+        lanes::values(self, lanes, positions, out);
     }
 
     /// Asks for the entries of a position ahead of their use. Changes no value.
@@ -115,9 +115,12 @@ macro_rules! weights_behind {
                 (**self).value(features)
             }
 
-            #[inline]
-            fn values(&self, features: &[Features], out: &mut [f32]) {
-                (**self).values(features, out);
+            fn lane_values(&self, lanes: &Lanes, out: &mut [f32; LANES]) {
+                (**self).lane_values(lanes, out);
+            }
+
+            fn values(&self, lanes: &mut Lanes, positions: &[(Board, u8)], out: &mut Vec<f32>) {
+                (**self).values(lanes, positions, out);
             }
 
             #[inline]

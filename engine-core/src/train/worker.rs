@@ -94,12 +94,10 @@ impl Worker<'_> {
         after: &PublicState,
         next: &mut Features,
     ) -> f32 {
-        if let Some((features, value)) = policy.evaluated(after) {
-            next.clone_from(features);
-            return value;
-        }
-        self.tables.layout().features(after.board(), after.moves_remaining(), next);
-        self.tables.value(next)
+        policy.evaluated(after, next).unwrap_or_else(|| {
+            self.tables.layout().features(after.board(), after.moves_remaining(), next);
+            self.tables.value(next)
+        })
     }
 }
 

@@ -223,13 +223,14 @@ fn what_was_evaluated_is_what_an_evaluation_would_give() {
     for seed in 0..12 {
         play(&weights, seed, |policy, _, _, after| {
             moves += 1;
+            let mut features = Features::new();
             if after.is_over() {
-                assert!(policy.evaluated(after).is_none());
-            } else if let Some((features, value)) = policy.evaluated(after) {
+                assert!(policy.evaluated(after, &mut features).is_none());
+            } else if let Some(value) = policy.evaluated(after, &mut features) {
                 known += 1;
                 let mut fresh = Features::new();
                 weights.layout().features(after.board(), after.moves_remaining(), &mut fresh);
-                assert_eq!(features, &fresh);
+                assert_eq!(features, fresh);
                 assert_eq!(value.to_bits(), weights.value(&fresh).to_bits());
             }
         });

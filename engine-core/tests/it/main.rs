@@ -11,6 +11,7 @@ mod direct_policy;
 mod edits;
 mod gate;
 mod golden_dir;
+mod lanes;
 mod leaf;
 mod naive;
 mod naive_leaf;

@@ -129,28 +129,6 @@ fn an_error_of_zero_changes_nothing() {
 }
 
 #[test]
-fn values_of_many_positions_are_the_values_of_each() {
-    let tables = fresh("rows,win32,phase=all");
-    let layout = *tables.layout();
-    let mut game = Game::new(7);
-    let mut seen = Vec::new();
-    while !game.public().is_over() && seen.len() < 23 {
-        let column = (0..7).find(|&c| game.public().board().is_legal((c * 3) % 7)).unwrap() * 3 % 7;
-        game.play(column).unwrap();
-        let found = features(&layout, game.public().board(), game.public().moves_remaining());
-        tables.update(&found, seen.len() as f32, 1.0, 30.0);
-        seen.push(found);
-    }
-    for count in 0..=seen.len() {
-        let mut values = vec![0.0; count];
-        tables.values(&seen[..count], &mut values);
-        for (features, value) in seen.iter().zip(&values) {
-            assert_eq!(value.to_bits(), tables.value(features).to_bits());
-        }
-    }
-}
-
-#[test]
 fn frozen_tables_are_the_live_ones_at_that_moment() {
     let tables = fresh(SMALL);
     let found = features(tables.layout(), &Board::INITIAL, 3);
