@@ -1,14 +1,17 @@
 //! Tables in memory: what a fresh table costs, what an update does, what threads may not break.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use engine_core::drop7::chance::Mulberry32;
 use engine_core::drop7::{Board, Game};
 use engine_core::leaf::Leaf;
 use engine_core::ntuple::leaf::TableLeaf;
 use engine_core::ntuple::tables::{PageSize, Record};
-use engine_core::ntuple::{Features, FrozenTables, Layout, TrainTables, Weights};
+use engine_core::ntuple::{Features, FrozenTables, Layout, TrainTables, Weights, file};
+use proptest::prelude::*;
 
 const SMALL: &str = "win23,phase=none";
 
@@ -182,4 +185,115 @@ fn threads_may_lose_updates_but_never_tear_a_value() {
         assert!(record.weight.abs() <= 60.0, "{record:?}");
     }
     assert_eq!(tables.touched(), 30);
+}
+
+/// An entry near one of a few places, so that lines, their neighbours and their edges all occur.
+fn crowded() -> impl Strategy<Value = u64> {
+    (prop::sample::select(vec![0, 15, 16, 4_095, 999_990, 29_999_968]), 0..32_u64)
+        .prop_map(|(place, offset)| place + offset)
+        .prop_filter("inside", |&index| index < 30_000_000)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Any order of writes leaves what a plain map would hold, read one by one, as a walk, as a
+    /// copy of a stretch, and frozen; and memory for the lines that hold something, once each.
+    #[test]
+    fn tables_hold_what_was_written_and_nothing_else(
+        writes in prop::collection::vec((crowded(), 0..4_u8, -9.0..9.0_f32), 0..200),
+        small in any::<bool>(),
+    ) {
+        let layout: Layout = SMALL.parse().unwrap();
+        let page_size = if small { PageSize::Small } else { PageSize::Huge };
+        let tables = TrainTables::fresh_on(layout, 20.0, page_size).unwrap();
+        let start = Record { weight: tables.start_value(), error: 0.0, abs_error: 0.0 };
+        let mut model = BTreeMap::new();
+        let mut lines: Vec<u64> = Vec::new();
+        for (index, kind, value) in writes {
+            let record = match kind {
+                // Writing what is there must not take memory; writing it back must not leave a trace.
+                0 => start,
+                1 => Record { weight: value, ..start },
+                2 => Record { error: value, abs_error: value.abs(), ..start },
+                _ => Record { weight: value, error: -value, abs_error: 2.0 * value.abs() },
+            };
+            tables.set_record(index, record);
+            if record == start { model.remove(&index); } else { model.insert(index, record); }
+            if record != start && !lines.contains(&(index / 16)) {
+                lines.push(index / 16);
+            }
+        }
+        prop_assert_eq!(tables.existing_lines(), lines.len() as u64);
+        let mut walked = Vec::new();
+        tables.for_each_written(|index, record| walked.push((index, record)));
+        prop_assert_eq!(&walked, &model.iter().map(|(&i, &r)| (i, r)).collect::<Vec<_>>());
+        let frozen = tables.freeze().unwrap();
+        let expected = |index| model.get(&index).copied().unwrap_or(start);
+        for (first, length) in [(0, 100), (4_090, 60), (999_991, 31), (29_999_961, 39)] {
+            let mut copies = [vec![0.0; length], vec![0.0; length]];
+            tables.copy_weights(first, &mut copies[0]);
+            frozen.copy_weights(first, &mut copies[1]);
+            for (at, index) in (first..first + length as u64).enumerate() {
+                let record = expected(index);
+                prop_assert_eq!(tables.record(index), record);
+                let weights = [
+                    tables.weight(index), frozen.weight(index), copies[0][at], copies[1][at],
+                ];
+                prop_assert_eq!(weights, [record.weight; 4]);
+            }
+        }
+        let mut frozen_entries = Vec::new();
+        frozen.for_each_written(|index, weight| frozen_entries.push((index, weight)));
+        model.retain(|_, record| record.weight != start.weight);
+        prop_assert_eq!(frozen_entries, model.iter().map(|(&i, r)| (i, r.weight)).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn threads_that_share_lines_lose_no_entry() {
+    const ENTRIES: u64 = 64_000;
+    let tables = fresh(SMALL);
+    // Both threads write to every line at about the same time, each to entries of its own.
+    thread::scope(|scope| {
+        for parity in 0..2 {
+            let tables = &tables;
+            scope.spawn(move || {
+                for index in (parity..ENTRIES).step_by(2) {
+                    let value = index as f32;
+                    tables.set_record(
+                        index,
+                        Record { weight: value, error: -value, abs_error: value + 1.0 },
+                    );
+                }
+            });
+        }
+    });
+    assert_eq!(tables.existing_lines(), ENTRIES / 16);
+    for index in 0..ENTRIES {
+        let value = index as f32;
+        let expected = Record { weight: value, error: -value, abs_error: value + 1.0 };
+        assert_eq!(tables.record(index), expected, "{index}");
+    }
+    assert_eq!(tables.touched(), ENTRIES);
+}
+
+#[test]
+fn the_order_of_first_touch_is_not_visible() {
+    let mut identities = Vec::new();
+    for reversed in [false, true] {
+        let tables = fresh(SMALL);
+        let mut random = Mulberry32::new(7);
+        let mut indices: Vec<u64> =
+            (0..5_000).map(|_| u64::from(random.next_bits()) % 30_000_000).collect();
+        if reversed {
+            indices.reverse();
+        }
+        for index in indices {
+            let weight = index as f32;
+            tables.set_record(index, Record { weight, error: 1.0, abs_error: 2.0 });
+        }
+        identities.push(file::write_checkpoint(&tables, std::io::sink()).unwrap());
+    }
+    assert_eq!(identities[0], identities[1]);
 }
