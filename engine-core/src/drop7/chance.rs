@@ -107,19 +107,37 @@ pub fn scenario_seed(
     policy_seed: u32,
     depth: u32,
 ) -> u32 {
-    const PRIME: u32 = 0x0100_0193;
-    let mut hash = 0x811c_9dc5_u32;
+    scenario_seed_of(board_hash(board), next_disc, moves_remaining, policy_seed, depth)
+}
+
+const FNV_PRIME: u32 = 0x0100_0193;
+
+/// The part of a [`scenario_seed`] that only the board decides: for [`scenario_seed_of`].
+pub fn board_hash(board: &Board) -> u32 {
     let columns = board.columns();
+    let mut hash = 0x811c_9dc5_u32;
     let mut shift = 28;
     while shift > 0 {
         shift -= 4;
         for word in columns {
-            hash = (hash ^ (((word >> shift) & 15) + 1)).wrapping_mul(PRIME);
+            hash = (hash ^ (((word >> shift) & 15) + 1)).wrapping_mul(FNV_PRIME);
         }
     }
-    hash = (hash ^ u32::from(next_disc)).wrapping_mul(PRIME);
+    hash
+}
+
+/// The [`scenario_seed`] of a board with this [`board_hash`].
+#[inline]
+pub const fn scenario_seed_of(
+    board_hash: u32,
+    next_disc: u8,
+    moves_remaining: u8,
+    policy_seed: u32,
+    depth: u32,
+) -> u32 {
+    let mut hash = (board_hash ^ next_disc as u32).wrapping_mul(FNV_PRIME);
     // The last step has no multiplication in the reference.
-    hash ^= u32::from(moves_remaining);
+    hash ^= moves_remaining as u32;
     mix32(hash ^ policy_seed ^ depth.wrapping_add(1).wrapping_mul(B))
 }
 

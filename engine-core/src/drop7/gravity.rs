@@ -4,7 +4,7 @@
 //! same planes, which a property test compares.
 
 /// How discs fall into the gaps below them.
-pub(super) trait Gravity: Copy {
+pub(crate) trait Gravity: Copy {
     /// The `planes` with only the cells of `keep`, every column packed to its bottom, and the cells
     /// that are then occupied.
     fn fall(self, planes: [u64; 4], keep: u64) -> ([u64; 4], u64);
@@ -12,7 +12,7 @@ pub(super) trait Gravity: Copy {
 
 /// Gravity by shifts: one step per disc that has popped.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Shifts;
+pub(crate) struct Shifts;
 
 impl Gravity for Shifts {
     #[inline(always)]
@@ -33,7 +33,7 @@ impl Gravity for Shifts {
 }
 
 #[cfg(target_arch = "x86_64")]
-pub(super) use bmi2::Bmi2;
+pub(crate) use bmi2::Bmi2;
 
 #[cfg(target_arch = "x86_64")]
 mod bmi2 {
@@ -49,13 +49,13 @@ mod bmi2 {
     /// Gravity by gathering the bits that stay and scattering them to the bottom. A value exists only
     /// where the processor has the instructions.
     #[derive(Debug, Clone, Copy)]
-    pub(in super::super) struct Bmi2(());
+    pub(crate) struct Bmi2(());
 
     impl Bmi2 {
         /// Can be called only where the instructions may be used: that is the proof.
         #[target_feature(enable = "avx2,bmi2")]
         #[inline]
-        pub(in super::super) fn here() -> Self {
+        pub(crate) fn here() -> Self {
             Self(())
         }
     }

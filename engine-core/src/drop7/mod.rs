@@ -18,7 +18,7 @@
 pub mod board;
 pub mod chance;
 pub mod game;
-mod gravity;
+pub(crate) mod gravity;
 pub mod public;
 pub mod rules;
 pub mod scoring;

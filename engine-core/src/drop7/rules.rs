@@ -138,8 +138,13 @@ fn resolve_with<C: Chance, F: FnMut(Wave)>(
 }
 
 /// [`start`] for callers that run under an instruction set already.
+/// [`start`] for a body that is compiled for several instruction sets itself.
 #[inline(always)]
-fn start_with(gravity: impl Gravity, state: &PublicState, column: usize) -> Option<Start> {
+pub(crate) fn start_with(
+    gravity: impl Gravity,
+    state: &PublicState,
+    column: usize,
+) -> Option<Start> {
     let mut cascade = Cascade::drop(state, column)?;
     Some(match cascade.next_reveal(gravity, &mut |_| {}) {
         None => Start::Settled(cascade.ended()),
@@ -147,8 +152,13 @@ fn start_with(gravity: impl Gravity, state: &PublicState, column: usize) -> Opti
     })
 }
 
+/// [`Pending::finish`] for a body that is compiled for several instruction sets itself.
 #[inline(always)]
-fn finish_with<C: Chance>(gravity: impl Gravity, pending: &Pending, chance: &mut C) -> Move {
+pub(crate) fn finish_with<C: Chance>(
+    gravity: impl Gravity,
+    pending: &Pending,
+    chance: &mut C,
+) -> Move {
     let Pending { mut cascade, mut wave } = *pending;
     loop {
         cascade.reveal(gravity, &wave, chance, &mut |_| {});

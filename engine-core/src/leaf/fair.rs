@@ -7,10 +7,11 @@
 //! Refused: learning, and any look at the score, the level or the number of moves played.
 
 use super::planes::{Cells, Planes};
-use super::readiness::{Descending, HALVES, Row};
+use super::readiness::{HALVES, Row, Supporters};
 use super::{BoardPart, Leaf};
 use crate::drop7::board::SIDE;
 use crate::drop7::{Board, PublicState};
+use crate::instructions::{InstructionSet, per_instruction_set};
 
 /// What the eighteen terms measure, in the order of [`terms`].
 pub const TERM_NAMES: [&str; 18] = [
@@ -49,35 +50,73 @@ pub struct FairLeaf;
 
 impl Leaf for FairLeaf {
     const READS_NEXT_DISC: bool = true;
+    type Scratch = Workspace;
 
     fn value(&self, state: &PublicState) -> f64 {
         if state.is_over() {
             return GAME_OVER;
         }
-        let terms = board_terms(state.board(), state.moves_remaining());
-        finish(board_value(&terms), vertical_options(state.board(), state.next_disc()))
+        self.finish(board_part(state, &mut Workspace::default()), state.next_disc())
     }
 
-    /// The weighted sum of the seventeen terms that do not read the disc; nibble `d` of `by_disc`
-    /// counts the columns in which a disc `d` would become number `d` from the bottom.
-    fn board_part(&self, state: &PublicState) -> BoardPart {
-        if state.is_over() {
-            return BoardPart { value: GAME_OVER, by_disc: 0 };
-        }
-        let value = board_value(&board_terms(state.board(), state.moves_remaining()));
-        let by_disc = (0..SIDE)
-            .map(|column| state.board().height(column))
-            .filter(|&height| height < SIDE as u32)
-            .map(|height| 1 << (4 * (height + 1)))
-            .sum();
-        BoardPart { value, by_disc }
+    fn board_parts(
+        &self,
+        states: &[PublicState],
+        workspace: &mut Workspace,
+        parts: &mut Vec<BoardPart>,
+    ) {
+        board_parts_on(InstructionSet::active(), states, workspace, parts);
     }
 
-    fn finish(&self, part: BoardPart, state: &PublicState) -> f64 {
-        if state.is_over() {
-            return GAME_OVER;
-        }
-        finish(part.value, (part.by_disc >> (4 * (state.next_disc() & 7))) & 15)
+    fn finish(&self, part: BoardPart, next_disc: u8) -> f64 {
+        finish(part.value, (part.by_disc >> (4 * (next_disc & 7))) & 15)
+    }
+}
+
+per_instruction_set! {
+    /// [`Leaf::board_parts`] with the instructions of `set`.
+    fn board_parts_on(
+        states: &[PublicState],
+        workspace: &mut Workspace,
+        parts: &mut Vec<BoardPart>,
+    ) = all_board_parts;
+}
+
+#[inline(always)]
+fn all_board_parts(states: &[PublicState], workspace: &mut Workspace, parts: &mut Vec<BoardPart>) {
+    for state in states {
+        parts.push(board_part(state, workspace));
+    }
+}
+
+/// The weighted sum of the seventeen terms that do not read the disc; nibble `d` of `by_disc` counts
+/// the columns in which a disc `d` would become number `d` from the bottom.
+#[inline(always)]
+fn board_part(state: &PublicState, workspace: &mut Workspace) -> BoardPart {
+    let value = board_value(&board_terms(state.board(), state.moves_remaining(), workspace));
+    let occupied = state.board().occupied_cells().to_le_bytes();
+    let mut by_disc = 0;
+    for column in &occupied[..SIDE] {
+        // Nibble 8, of a full column, drops out.
+        by_disc += (1_u64 << (4 * (column.count_ones() + 1))) as u32;
+    }
+    BoardPart { value, by_disc }
+}
+
+/// What is found out per cell on the way, kept from board to board so that nothing is cleared: every
+/// place is written before it is read.
+#[derive(Debug, Clone)]
+pub struct Workspace {
+    direct: [f64; CELLS],
+    by_row: [f64; CELLS],
+    by_column: [f64; CELLS],
+    ready: [f64; CELLS],
+}
+
+impl Default for Workspace {
+    fn default() -> Self {
+        let none = [0.0; CELLS];
+        Self { direct: none, by_row: none, by_column: none, ready: none }
     }
 }
 
@@ -86,7 +125,7 @@ pub fn terms(state: &PublicState) -> [f64; 18] {
     if state.is_over() {
         return [0.0; 18];
     }
-    let board = board_terms(state.board(), state.moves_remaining());
+    let board = board_terms(state.board(), state.moves_remaining(), &mut Workspace::default());
     let mut terms = [0.0; 18];
     terms[..17].copy_from_slice(&board);
     terms[17] = f64::from(vertical_options(state.board(), state.next_disc()));
@@ -99,11 +138,13 @@ fn vertical_options(board: &Board, disc: u8) -> u32 {
 }
 
 /// The weighted sum of the first seventeen terms, in order.
+#[inline(always)]
 fn board_value(terms: &[f64; 17]) -> f64 {
     terms.iter().zip(WEIGHTS).fold(0.0, |sum, (term, weight)| sum + weight * term)
 }
 
 /// The weighted sum of all terms from that of the first seventeen.
+#[inline(always)]
 fn finish(board_value: f64, vertical_options: u32) -> f64 {
     board_value + WEIGHTS[17] * f64::from(vertical_options)
 }
@@ -148,18 +189,20 @@ const HEIGHT_LOAD: [u32; SIDE + 1] = [0, 1, 5, 14, 30, 55, 91, 140];
 const LOW_NUMBER_RISK: [u32; SIDE] = [25, 16, 9, 4, 1, 0, 0];
 
 /// The chance that one of two independent things happens.
-#[inline]
+#[inline(always)]
 fn either(a: f64, b: f64) -> f64 {
     1.0 - (1.0 - a) * (1.0 - b)
 }
 
-#[inline]
+#[inline(always)]
 fn larger(a: f64, b: f64) -> f64 {
     if b > a { b } else { a }
 }
 
 /// The first seventeen terms: everything but the visible disc.
-fn board_terms(board: &Board, moves_remaining: u8) -> [f64; 17] {
+#[inline(always)]
+fn board_terms(board: &Board, moves_remaining: u8, workspace: &mut Workspace) -> [f64; 17] {
+    let Workspace { direct, by_row, by_column, ready } = workspace;
     let planes = Planes::of(board);
     let occupied = planes.occupied();
     let low = planes.ones | planes.twos;
@@ -169,8 +212,9 @@ fn board_terms(board: &Board, moves_remaining: u8) -> [f64; 17] {
     let mut heights = [0_u32; SIDE];
     let mut packed_heights = 0_u64;
     let (mut open, mut tallest, mut height_load) = (0, 0, 0);
+    let cells = board.occupied_cells().to_le_bytes();
     for (column, height_of) in heights.iter_mut().enumerate() {
-        let height = board.height(column);
+        let height = cells[column].count_ones();
         *height_of = height;
         packed_heights |= u64::from(height) << (8 * column);
         open += u32::from(height < SIDE as u32);
@@ -194,11 +238,7 @@ fn board_terms(board: &Board, moves_remaining: u8) -> [f64; 17] {
     }
 
     // What one more disc next to it would do for every number.
-    let value_of = |cell: usize| (board.columns()[cell % 8] >> (4 * (6 - cell / 8))) & 7;
-    let mut direct = [0.0; CELLS];
-    let mut by_row = [0.0; CELLS];
-    let mut by_column = [0.0; CELLS];
-    let mut column_supporters = [Descending::default(); SIDE];
+    let mut columns = [Supporters::default(); SIDE];
     for row in 0..SIDE {
         let cells = planes.numbered & (0x7f << (8 * row));
         if cells == 0 {
@@ -207,20 +247,20 @@ fn board_terms(board: &Board, moves_remaining: u8) -> [f64; 17] {
         let line = Row::new(occupied, packed_heights, row);
         for cell in Cells(cells) {
             let column = cell % 8;
-            let value = value_of(cell);
+            let value = planes.value(cell);
             let vertical = HALVES[value.saturating_sub(heights[column]) as usize];
             let horizontal = line.readiness(column as u32, value);
             let add = either(horizontal, vertical);
             by_row[cell] = horizontal;
             by_column[cell] = vertical;
             direct[cell] = add;
-            column_supporters[column].insert(add);
+            columns[column].push(add);
             terms[6] += add;
         }
     }
 
     // What the other numbers of its runs would do for it by popping.
-    let mut ready = [0.0; CELLS];
+    let mut run_of = Supporters::default();
     for row in 0..SIDE {
         let line = Row::new(occupied, packed_heights, row);
         let mut rest = planes.numbered & (0x7f << (8 * row));
@@ -229,15 +269,15 @@ fn board_terms(board: &Board, moves_remaining: u8) -> [f64; 17] {
             let length = last + 1 - first;
             let run = rest & (((1 << (last + 1)) - 1) << (8 * row));
             rest &= !run;
-            let mut row_supporters = Descending::default();
+            run_of.clear();
             for cell in Cells(run) {
-                row_supporters.insert(direct[cell]);
+                run_of.push(direct[cell]);
             }
             for cell in Cells(run) {
-                let (column, value, own) = (cell % 8, value_of(cell), direct[cell]);
+                let (column, value, own) = (cell % 8, planes.value(cell), direct[cell]);
                 let height = heights[column];
-                let horizontal = row_supporters.release(length, value, own);
-                let vertical = column_supporters[column].release(height, value, own);
+                let horizontal = run_of.release(length, value, own);
+                let vertical = columns[column].release(height, value, own);
                 let release = either(horizontal, vertical);
                 terms[7] += release;
                 ready[cell] = either(own, release);
@@ -253,13 +293,14 @@ fn board_terms(board: &Board, moves_remaining: u8) -> [f64; 17] {
         }
     }
 
-    terms[10] = adjacent_ones(planes.ones, &by_row, &by_column);
-    terms[11] = triple_twos(planes.twos, &by_row, &by_column);
-    (terms[8], terms[9]) = exposure(&planes, &ready);
+    terms[10] = adjacent_ones(planes.ones, by_row, by_column);
+    terms[11] = triple_twos(planes.twos, by_row, by_column);
+    (terms[8], terms[9]) = exposure(&planes, ready);
     terms
 }
 
 /// Ones next to each other: side by side they get away vertically, stacked horizontally.
+#[inline(always)]
 fn adjacent_ones(ones: u64, by_row: &[f64; CELLS], by_column: &[f64; CELLS]) -> f64 {
     let mut sum = 0.0;
     for cell in Cells(ones & ((ones >> 1) | (ones >> 8))) {
@@ -274,6 +315,7 @@ fn adjacent_ones(ones: u64, by_row: &[f64; CELLS], by_column: &[f64; CELLS]) -> 
 }
 
 /// Three and more twos in line, first along the rows, then along the columns.
+#[inline(always)]
 fn triple_twos(twos: u64, by_row: &[f64; CELLS], by_column: &[f64; CELLS]) -> f64 {
     let mut sum = 0.0;
     for (step, line_step, escape) in [(1, 8, by_column), (8, 1, by_row)] {
@@ -304,23 +346,26 @@ fn triple_twos(twos: u64, by_row: &[f64; CELLS], by_column: &[f64; CELLS]) -> f6
 }
 
 /// How likely covered discs are hit, from the readiness of the numbers around them: (cracked, solid).
+#[inline(always)]
 fn exposure(planes: &Planes, ready: &[f64; CELLS]) -> (f64, f64) {
     let numbered = planes.numbered;
     let beside = (numbered << 1) | (numbered >> 1) | (numbered << 8) | (numbered >> 8);
     let (mut cracked, mut solid) = (0.0, 0.0);
     // A gray disc without a number beside it adds zero.
     for cell in Cells((planes.solid | planes.cracked) & beside) {
-        let mut around = Descending::default();
+        let mut around = Supporters::default();
         for neighbour in [cell.wrapping_sub(8), cell.wrapping_sub(1), cell + 1, cell + 8] {
             if neighbour < CELLS && numbered >> neighbour & 1 != 0 {
-                around.insert(ready[neighbour]);
+                around.push(ready[neighbour]);
             }
         }
+        let around = around.descending();
         if planes.cracked >> cell & 1 != 0 {
-            let missed = around.as_slice().iter().fold(1.0, |missed, hit| missed * (1.0 - hit));
+            let missed = around.iter().fold(1.0, |missed, hit| missed * (1.0 - hit));
             cracked += 1.0 - missed;
         } else {
-            solid += around.items[0] * 0.35 + around.items[1] * 0.65;
+            let place = |at: usize| around.get(at).copied().unwrap_or(0.0);
+            solid += place(0) * 0.35 + place(1) * 0.65;
         }
     }
     (cracked, solid)

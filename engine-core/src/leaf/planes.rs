@@ -5,12 +5,11 @@
 
 use crate::drop7::Board;
 
-/// One bit in every row, column 0.
-const COLUMN_0: u64 = 0x0001_0101_0101_0101;
-
 /// Which cells hold what, a bit per cell.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Planes {
+    /// The three low bits of the cell codes.
+    bits: [u64; 3],
     pub(super) numbered: u64,
     pub(super) ones: u64,
     pub(super) twos: u64,
@@ -20,16 +19,11 @@ pub(super) struct Planes {
 
 impl Planes {
     /// The planes of `board`.
+    #[inline(always)]
     pub(super) fn of(board: &Board) -> Self {
-        let mut bits = [0_u64; 4];
-        for (column, word) in board.columns().into_iter().enumerate() {
-            let rows = one_cell_per_byte(word);
-            for (n, plane) in bits.iter_mut().enumerate() {
-                *plane |= ((rows >> n) & COLUMN_0) << column;
-            }
-        }
-        let [b0, b1, b2, b3] = bits;
+        let [b0, b1, b2, b3] = board.planes().map(by_rows);
         Self {
+            bits: [b0, b1, b2],
             numbered: (b0 | b1 | b2) & !b3,
             ones: b0 & !(b1 | b2 | b3),
             twos: b1 & !(b0 | b2 | b3),
@@ -39,19 +33,30 @@ impl Planes {
     }
 
     /// All discs.
+    #[inline(always)]
     pub(super) const fn occupied(&self) -> u64 {
         self.numbered | self.solid | self.cracked
     }
+
+    /// The number of a numbered cell, 1..=7.
+    #[inline(always)]
+    pub(super) const fn value(&self, cell: usize) -> u32 {
+        let [b0, b1, b2] = self.bits;
+        ((b0 >> cell & 1) | (b1 >> cell & 1) << 1 | (b2 >> cell & 1) << 2) as u32
+    }
 }
 
-/// Byte `row` of the result is the cell at `row` (0 = top) of a column word.
-#[inline]
-const fn one_cell_per_byte(word: u32) -> u64 {
-    let x = word as u64;
-    let x = (x | (x << 16)) & 0x0000_ffff_0000_ffff;
-    let x = (x | (x << 8)) & 0x00ff_00ff_00ff_00ff;
-    let x = (x | (x << 4)) & 0x0f0f_0f0f_0f0f_0f0f;
-    // The bottom cell is in the lowest byte now and belongs into byte 6.
+/// A plane of a board, columns from the bottom, as rows from the top.
+#[inline(always)]
+const fn by_rows(plane: u64) -> u64 {
+    // Transpose blocks of 1, 2 and 4 bits across the diagonal of an 8 x 8 square.
+    let swap = (plane ^ plane >> 7) & 0x00aa_00aa_00aa_00aa;
+    let x = plane ^ swap ^ swap << 7;
+    let swap = (x ^ x >> 14) & 0x0000_cccc_0000_cccc;
+    let x = x ^ swap ^ swap << 14;
+    let swap = (x ^ x >> 28) & 0x0000_0000_f0f0_f0f0;
+    let x = x ^ swap ^ swap << 28;
+    // The bottom row is in the lowest byte now and belongs into byte 6.
     x.swap_bytes() >> 8
 }
 
@@ -61,7 +66,7 @@ pub(super) struct Cells(pub(super) u64);
 impl Iterator for Cells {
     type Item = usize;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<usize> {
         if self.0 == 0 {
             return None;
@@ -86,6 +91,9 @@ mod tests {
                 let bit = 1_u64 << (8 * row + column);
                 let cell = board.cell(row, column);
                 assert_eq!(planes.numbered & bit != 0, (1..=7).contains(&cell));
+                if planes.numbered & bit != 0 {
+                    assert_eq!(planes.value(8 * row + column), u32::from(cell));
+                }
                 assert_eq!(planes.ones & bit != 0, cell == 1);
                 assert_eq!(planes.twos & bit != 0, cell == 2);
                 assert_eq!(planes.solid & bit != 0, cell == 8);

@@ -2,7 +2,7 @@
 
 use super::{Features, Weights};
 use crate::drop7::PublicState;
-use crate::leaf::Leaf;
+use crate::leaf::{BoardPart, Leaf};
 
 /// A leaf that is worth what the tables say, in points.
 #[derive(Debug, Clone, Copy)]
@@ -22,10 +22,31 @@ impl<W: Weights> TableLeaf<W> {
 
 impl<W: Weights> Leaf for TableLeaf<W> {
     const READS_NEXT_DISC: bool = false;
+    type Scratch = Features;
 
     fn value(&self, state: &PublicState) -> f64 {
         let mut features = Features::new();
         self.0.layout().features(state.board(), state.moves_remaining(), &mut features);
-        17_000.0 * f64::from(self.0.value(&features))
+        in_points(self.0.value(&features))
     }
+
+    fn board_parts(
+        &self,
+        states: &[PublicState],
+        features: &mut Features,
+        parts: &mut Vec<BoardPart>,
+    ) {
+        parts.extend(states.iter().map(|state| {
+            self.0.layout().features(state.board(), state.moves_remaining(), features);
+            BoardPart { value: in_points(self.0.value(features)), by_disc: 0 }
+        }));
+    }
+
+    fn finish(&self, part: BoardPart, _next_disc: u8) -> f64 {
+        part.value
+    }
+}
+
+fn in_points(rises: f32) -> f64 {
+    17_000.0 * f64::from(rises)
 }

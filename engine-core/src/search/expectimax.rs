@@ -1,25 +1,31 @@
 //! Deepening, the root, and the walk for passes that no work limit can stop.
 //!
-//! That walk leaves out what cannot change a bit: a move that reveals nothing is played once for
-//! all samples, and a leaf reads each board once. It adds the same numbers in the same order.
+//! That walk leaves out what cannot change a bit: a move is played once up to its first reveal, and a
+//! leaf reads each board once. It adds the same numbers in the same order.
 
+use super::frontier::{Discs, Frontier};
 use super::stepwise::LimitReached;
-use super::table::{Key, LeafMemo, NodeTable};
+use super::table::{Key, KeyOfBoard, Known, NodeTable};
 use super::{Decision, SearchConfig, pass_bound};
-use crate::drop7::chance::{DISC, StratifiedReveals, disc_of_event, event_seed, scenario_seed};
+use crate::drop7::chance::{DISC, StratifiedReveals, board_hash, event_seed, scenario_seed_of};
+use crate::drop7::rules::{Start, start};
 use crate::drop7::{CENTER_FIRST, Move, PublicState, resolve};
-use crate::leaf::{BoardPart, Leaf};
+use crate::leaf::Leaf;
 
 /// A search with its memory. One per worker; decisions do not influence each other.
 #[derive(Debug)]
-pub struct Searcher<L> {
+pub struct Searcher<L: Leaf> {
     pub(super) config: SearchConfig,
     pub(super) leaf: L,
     pub(super) counts: Counts,
     table: NodeTable,
     /// Smallest remaining depth that uses the table.
     table_from: u32,
-    memo: LeafMemo,
+    frontier: Frontier<L>,
+    /// Samples of the node of two plies in progress.
+    children: Vec<Child>,
+    /// Nodes of the batch that are to be remembered, with their numbers.
+    awaited: Vec<(Key, u32)>,
 }
 
 /// Logical counts of the decision in progress.
@@ -35,6 +41,13 @@ impl Counts {
     pub(super) const fn work(&self) -> u64 {
         self.moves + self.leaves
     }
+
+    const fn add(&mut self, other: Self) {
+        self.nodes += other.nodes;
+        self.leaves += other.leaves;
+        self.moves += other.moves;
+        self.hits += other.hits;
+    }
 }
 
 /// A max node whose moves are being sampled.
@@ -43,22 +56,26 @@ pub(super) struct Node<'a> {
     pub(super) state: &'a PublicState,
     /// The scenario seed: all columns see the same samples.
     seed: u32,
-    /// The event of the next discs.
-    next: u32,
-    strata: u32,
+    pub(super) strata: u32,
 }
 
 impl Node<'_> {
     /// The move under sample `sample`.
     #[inline]
     pub(super) fn play(&self, column: usize, sample: u32) -> Option<Move> {
-        resolve(self.state, column, &mut StratifiedReveals::new(self.seed, sample, self.strata))
+        resolve(self.state, column, &mut self.reveals(sample))
     }
 
-    /// The next disc of sample `sample`.
+    /// The reveals of sample `sample`.
     #[inline]
-    pub(super) fn next_disc(&self, sample: u32) -> u8 {
-        disc_of_event(self.next, sample, self.strata)
+    pub(super) const fn reveals(&self, sample: u32) -> StratifiedReveals {
+        StratifiedReveals::new(self.seed, sample, self.strata)
+    }
+
+    /// The next discs, the same for every column.
+    #[inline]
+    pub(super) const fn discs(&self) -> Discs {
+        Discs { event: event_seed(self.seed, DISC, 0), strata: self.strata }
     }
 }
 
@@ -81,14 +98,18 @@ pub struct ColumnValue {
     pub move_calls: u64,
 }
 
-/// One simulated move. When it drew nothing, it is the same for all samples.
-struct Outcome {
-    /// The canonical position after it, next disc not yet set; `None` when it ended the game.
-    child: Option<PublicState>,
-    /// At the last ply: the leaf of `child` as far as it does not depend on the next disc.
-    part: BoardPart,
+/// One sample of a move: the child it leads to and what is known of it.
+#[derive(Debug, Clone, Copy)]
+struct Child {
     delta: f64,
-    drew: bool,
+    known: Known,
+}
+
+/// A canonical, unfinished board between a move and the next disc, with what all its nodes share.
+struct Board {
+    state: PublicState,
+    hash: u32,
+    key: Option<KeyOfBoard>,
 }
 
 impl<L: Leaf> Searcher<L> {
@@ -108,7 +129,9 @@ impl<L: Leaf> Searcher<L> {
             counts: Counts::default(),
             table: NodeTable::new(if has_table { config.table_slots } else { 1 }),
             table_from: if has_table { config.table_from_depth } else { u32::MAX },
-            memo: LeafMemo::new(),
+            frontier: Frontier::new(),
+            children: Vec::new(),
+            awaited: Vec::new(),
         }
     }
 
@@ -204,101 +227,206 @@ impl<L: Leaf> Searcher<L> {
 
     /// The node of the canonical `state` at remaining depth `depth`.
     pub(super) fn node<'a>(&self, state: &'a PublicState, depth: u32) -> Node<'a> {
-        let (board, disc) = (state.board(), state.next_disc());
+        self.node_of(state, board_hash(state.board()), depth)
+    }
+
+    fn node_of<'a>(&self, state: &'a PublicState, board_hash: u32, depth: u32) -> Node<'a> {
+        let (disc, moves) = (state.next_disc(), state.moves_remaining());
         let policy = self.config.policy_seed;
-        let seed = scenario_seed(board, disc, state.moves_remaining(), policy, depth);
-        Node { state, seed, next: event_seed(seed, DISC, 0), strata: self.config.strata }
+        let seed = scenario_seed_of(board_hash, disc, moves, policy, depth);
+        Node { state, seed, strata: self.config.strata }
     }
 
-    /// The key under which a node is remembered; `None` when this depth is not.
-    pub(super) fn key(&self, state: &PublicState, depth: u32) -> Option<Key> {
-        (depth >= self.table_from).then(|| Key::new(state, depth))
+    /// What all nodes of the board behind `played` share at remaining depth `depth`; `None` when
+    /// the move ended the game.
+    fn board(&self, played: &Move, depth: u32) -> Option<Board> {
+        if played.after.is_over() {
+            return None;
+        }
+        let (state, _) = played.after.canonical();
+        Some(Board { state, hash: board_hash(state.board()), key: self.key(&state, depth) })
     }
 
-    /// The remembered value of a node. A hit is counted.
-    pub(super) fn recall(&mut self, key: Option<&Key>) -> Option<f64> {
-        let value = self.table.get(key?)?;
+    /// The key under which the nodes of a board are remembered; `None` when this depth is not.
+    pub(super) fn key(&self, state: &PublicState, depth: u32) -> Option<KeyOfBoard> {
+        (depth >= self.table_from).then(|| KeyOfBoard::new(state, depth))
+    }
+
+    /// What is remembered of a node. A hit is counted.
+    pub(super) fn recall(&mut self, key: Option<&Key>) -> Option<Known> {
+        let known = self.table.get(key?)?;
         self.counts.hits += 1;
-        Some(value)
+        Some(known)
     }
 
     /// Remembers the best column value of a node; a node without one is as good as lost.
     pub(super) fn keep(&mut self, key: Option<&Key>, best: f64) -> f64 {
         let value = if best.is_finite() { best } else { self.config.terminal };
         if let Some(key) = key {
-            self.table.put(key, value);
+            self.table.put(key, Known::Value(value));
         }
         value
     }
 
-    /// The value of the canonical, unfinished `state` with `depth` >= 1 plies to go.
-    fn node_value(&mut self, state: &PublicState, depth: u32) -> f64 {
-        self.counts.nodes += 1;
-        let key = self.key(state, depth);
-        if let Some(value) = self.recall(key.as_ref()) {
-            return value;
+    /// The mean over all samples of dropping into `column`, which is legal.
+    fn action_value(&mut self, node: &Node<'_>, column: usize, depth: u32) -> f64 {
+        let mut value = f64::NAN;
+        match depth {
+            1 => {
+                self.frontier.clear();
+                let (number, counts) = self.frontier.expand(node, &[column]);
+                self.counts.add(counts);
+                self.frontier.read(&self.leaf);
+                let terminal = self.config.terminal;
+                self.frontier.values(&self.leaf, terminal, number, |mean| value = mean);
+            }
+            2 => {
+                self.two_plies(node, &[column], |mean| value = mean);
+            }
+            _ => value = self.deep_action_value(node, column, depth),
         }
-        let node = self.node(state, depth);
+        value
+    }
+
+    /// [`Searcher::action_value`] with more than two plies to go.
+    fn deep_action_value(&mut self, node: &Node<'_>, column: usize, depth: u32) -> f64 {
+        let Some(start) = start(node.state, column) else { return self.config.terminal };
+        let samples = self.config.strata;
+        let discs = node.discs();
+        let settled = match &start {
+            Start::Settled(played) => Some((played.delta, self.board(played, depth - 1))),
+            Start::Pending(_) => None,
+        };
+        let mut sum = 0.0;
+        for sample in 0..samples {
+            let finished = match &start {
+                Start::Settled(_) => None,
+                Start::Pending(pending) => {
+                    let played = pending.finish(&mut node.reveals(sample));
+                    Some((played.delta, self.board(&played, depth - 1)))
+                }
+            };
+            let value = match finished.as_ref().or(settled.as_ref()) {
+                None => self.config.terminal,
+                Some((delta, board)) => {
+                    let value = match board {
+                        None => self.config.terminal,
+                        Some(board) => self.node_value(board, discs.disc(sample), depth - 1),
+                    };
+                    *delta as f64 + value
+                }
+            };
+            sum += value;
+        }
+        self.counts.moves += u64::from(samples);
+        sum / f64::from(samples)
+    }
+
+    /// The value of the node of `board` with this disc and `depth` >= 2 plies to go.
+    fn node_value(&mut self, board: &Board, disc: u8, depth: u32) -> f64 {
+        self.counts.nodes += 1;
+        let key = board.key.map(|key| key.with_disc(disc));
+        match self.recall(key.as_ref()) {
+            Some(Known::Value(value)) => return value,
+            // Awaited nodes have one ply to go.
+            Some(Known::Awaited(_)) | None => {}
+        }
+        let state = board.state.with_next_disc(disc);
+        let node = self.node_of(&state, board.hash, depth);
         let mut best = f64::NEG_INFINITY;
-        for column in CENTER_FIRST {
-            if state.board().is_legal(column) {
-                let value = self.action_value(&node, column, depth);
-                if value > best {
-                    best = value;
+        let mut better = |value: f64| {
+            if value > best {
+                best = value;
+            }
+        };
+        if depth == 2 {
+            self.two_plies(&node, &CENTER_FIRST, better);
+        } else {
+            for column in CENTER_FIRST {
+                if state.board().is_legal(column) {
+                    better(self.deep_action_value(&node, column, depth));
                 }
             }
         }
         self.keep(key.as_ref(), best)
     }
 
-    /// The mean over all samples of dropping into `column`, which is legal.
-    fn action_value(&mut self, node: &Node<'_>, column: usize, depth: u32) -> f64 {
-        let samples = self.config.strata;
-        let mut outcome = self.outcome(node, column, 0, depth);
-        let mut sum = 0.0;
-        for sample in 0..samples {
-            if outcome.drew && sample > 0 {
-                outcome = self.outcome(node, column, sample, depth);
-            }
-            let value = match outcome.child {
-                None => self.config.terminal,
-                Some(child) => {
-                    let child = child.with_next_disc(node.next_disc(sample));
-                    if depth == 1 {
-                        self.counts.nodes += 1;
-                        self.counts.leaves += 1;
-                        self.leaf.finish(outcome.part, &child)
-                    } else {
-                        self.node_value(&child, depth - 1)
+    /// Gives the value of each of `columns` that is legal, in order, to `take`, with two plies to go.
+    fn two_plies(&mut self, node: &Node<'_>, columns: &[usize], mut take: impl FnMut(f64)) {
+        let strata = self.config.strata;
+        let discs = node.discs();
+        self.frontier.clear();
+        self.children.clear();
+        self.awaited.clear();
+        for &column in columns {
+            match start(node.state, column) {
+                None => continue,
+                Some(Start::Settled(played)) => {
+                    let board = self.board(&played, 1);
+                    for sample in 0..strata {
+                        self.child(&played, board.as_ref(), discs.disc(sample));
                     }
                 }
-            };
-            sum += outcome.delta + value;
-        }
-        self.counts.moves += u64::from(samples);
-        sum / f64::from(samples)
-    }
-
-    /// What the move does under sample `sample`.
-    #[inline]
-    fn outcome(&mut self, node: &Node<'_>, column: usize, sample: u32, depth: u32) -> Outcome {
-        let mut outcome =
-            Outcome { child: None, part: BoardPart::default(), delta: 0.0, drew: false };
-        let Some(played) = node.play(column, sample) else { return outcome };
-        outcome.delta = played.delta as f64;
-        outcome.drew = played.revealed > 0;
-        if !played.after.is_over() {
-            let (child, _) = played.after.canonical();
-            outcome.child = Some(child);
-            if depth == 1 {
-                outcome.part = self.board_part(&child);
+                Some(Start::Pending(pending)) => {
+                    for sample in 0..strata {
+                        let played = pending.finish(&mut node.reveals(sample));
+                        let board = self.board(&played, 1);
+                        self.child(&played, board.as_ref(), discs.disc(sample));
+                    }
+                }
             }
+            self.counts.moves += u64::from(strata);
         }
-        outcome
+        self.frontier.read(&self.leaf);
+        for (key, number) in &self.awaited {
+            let value = self.awaited_value(*number);
+            self.table.arrived(key, *number, value);
+        }
+        for samples in self.children.chunks(strata as usize) {
+            let mut sum = 0.0;
+            for Child { delta, known } in samples {
+                sum += delta
+                    + match known {
+                        Known::Value(value) => *value,
+                        Known::Awaited(number) => self.awaited_value(*number),
+                    };
+            }
+            take(sum / f64::from(strata));
+        }
     }
 
-    fn board_part(&mut self, state: &PublicState) -> BoardPart {
-        let leaf = &self.leaf;
-        self.memo.get_or(state, |state| leaf.board_part(state))
+    /// Notes one sample of a node of two plies, and plays out the node it leads to when nothing is
+    /// known of that yet.
+    fn child(&mut self, played: &Move, board: Option<&Board>, disc: u8) {
+        let known = match board {
+            None => Known::Value(self.config.terminal),
+            Some(board) => {
+                self.counts.nodes += 1;
+                let key = board.key.map(|key| key.with_disc(disc));
+                self.recall(key.as_ref()).unwrap_or_else(|| {
+                    let state = board.state.with_next_disc(disc);
+                    let node = self.node_of(&state, board.hash, 1);
+                    let (number, counts) = self.frontier.expand(&node, &CENTER_FIRST);
+                    self.counts.add(counts);
+                    if let Some(key) = key {
+                        self.table.put(&key, Known::Awaited(number));
+                        self.awaited.push((key, number));
+                    }
+                    Known::Awaited(number)
+                })
+            }
+        };
+        self.children.push(Child { delta: played.delta as f64, known });
+    }
+
+    /// The best column value of a node of the batch, whose leaves have been read.
+    fn awaited_value(&self, number: u32) -> f64 {
+        let mut best = f64::NEG_INFINITY;
+        self.frontier.values(&self.leaf, self.config.terminal, number, |value| {
+            if value > best {
+                best = value;
+            }
+        });
+        if best.is_finite() { best } else { self.config.terminal }
     }
 }

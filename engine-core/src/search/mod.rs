@@ -13,9 +13,11 @@
 //! | --- | --- |
 //! | `expectimax` | [`Searcher`]: deepening, root, and the fast walk |
 //! | `stepwise` | the walk that looks at the work limit before every step |
-//! | `table` | the transposition table and the leaf memo |
+//! | `frontier` | the last ply: moves first, then all leaves together |
+//! | `table` | the transposition table |
 
 mod expectimax;
+mod frontier;
 mod stepwise;
 mod table;
 

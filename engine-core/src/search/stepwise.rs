@@ -3,6 +3,7 @@
 
 use super::Searcher;
 use super::expectimax::Node;
+use super::table::Known;
 use crate::drop7::{CENTER_FIRST, PublicState};
 use crate::leaf::Leaf;
 
@@ -22,6 +23,7 @@ impl<L: Leaf> Searcher<L> {
         column: usize,
         depth: u32,
     ) -> Result<f64, LimitReached> {
+        let discs = node.discs();
         let mut sum = 0.0;
         for sample in 0..self.config.strata {
             self.look_at_the_limit()?;
@@ -33,7 +35,7 @@ impl<L: Leaf> Searcher<L> {
             let value = if played.after.is_over() {
                 self.config.terminal
             } else {
-                let (child, _) = played.after.with_next_disc(node.next_disc(sample)).canonical();
+                let (child, _) = played.after.with_next_disc(discs.disc(sample)).canonical();
                 self.limited_node_value(&child, depth - 1)?
             };
             sum += played.delta as f64 + value;
@@ -48,8 +50,8 @@ impl<L: Leaf> Searcher<L> {
             self.counts.leaves += 1;
             return Ok(self.leaf.value(state));
         }
-        let key = self.key(state, depth);
-        if let Some(value) = self.recall(key.as_ref()) {
+        let key = self.key(state, depth).map(|key| key.with_disc(state.next_disc()));
+        if let Some(Known::Value(value)) = self.recall(key.as_ref()) {
             return Ok(value);
         }
         let node = self.node(state, depth);

@@ -8,7 +8,8 @@ use engine_core::check::{
     promotion, run_all, run_tables, values,
 };
 use engine_core::drop7::{Board, PublicState};
-use engine_core::leaf::{FairLeaf, Leaf};
+use engine_core::leaf::fair::Workspace;
+use engine_core::leaf::{BoardPart, FairLeaf, Leaf};
 use engine_core::ntuple::direct::DirectPolicy;
 use engine_core::ntuple::layout::Fill;
 use engine_core::ntuple::leaf::TableLeaf;
@@ -388,9 +389,28 @@ struct OffByOnePoint;
 
 impl Leaf for OffByOnePoint {
     const READS_NEXT_DISC: bool = FairLeaf::READS_NEXT_DISC;
+    type Scratch = Workspace;
 
     fn value(&self, state: &PublicState) -> f64 {
-        FairLeaf.value(state) + f64::from(u8::from(state.board().occupied() == 33))
+        let mut parts = Vec::new();
+        self.board_parts(&[*state], &mut Workspace::default(), &mut parts);
+        self.finish(parts[0], state.next_disc())
+    }
+
+    fn board_parts(
+        &self,
+        states: &[PublicState],
+        workspace: &mut Workspace,
+        parts: &mut Vec<BoardPart>,
+    ) {
+        FairLeaf.board_parts(states, workspace, parts);
+        for (state, part) in states.iter().zip(parts.iter_mut().rev().take(states.len()).rev()) {
+            part.value += f64::from(u8::from(state.board().occupied() == 33));
+        }
+    }
+
+    fn finish(&self, part: BoardPart, next_disc: u8) -> f64 {
+        FairLeaf.finish(part, next_disc)
     }
 }
 
