@@ -115,8 +115,8 @@ impl Row {
         // One bit per first column of a window of `value` columns that holds `column` and touches no
         // disc: a run that fits into it ends inside it.
         let free = !self.occupied;
-        let untouched = (free << 1 | 1) & ((free & 0x7f | 0x80) >> value);
-        let around = (2 << column) - 1 & !((1 << (column + 1).saturating_sub(value)) - 1);
+        let untouched = ((free << 1) | 1) & (((free & 0x7f) | 0x80) >> value);
+        let around = ((2 << column) - 1) & !((1 << (column + 1).saturating_sub(value)) - 1);
         let windows = untouched & around & 0x7f;
         // A byte per window: the discs it lacks. Those that would leave the board are not asked.
         let lacks = (self.missing >> (8 * value)).wrapping_sub(self.missing);

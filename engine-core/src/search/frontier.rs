@@ -212,7 +212,7 @@ impl<L: Leaf> Frontier<L> {
 impl Discs {
     /// The next disc of sample `at`.
     #[inline]
-    pub(super) fn disc(&self, at: u32) -> u8 {
+    pub(super) fn disc(self, at: u32) -> u8 {
         disc_of_event(self.event, at, self.strata)
     }
 }
