@@ -10,9 +10,14 @@ use std::path::Path;
 use engine_core::drop7::game::MOVE_CAP;
 use engine_core::drop7::{Board, PublicState};
 use engine_core::leaf::{FairLeaf, Leaf};
+use engine_core::ntuple::TrainTables;
+use engine_core::ntuple::leaf::TableLeaf;
+use engine_core::progress::{StopToken, Unwatched};
 use engine_core::screen::{Player, SearchLeaf, play_game};
 use engine_core::search::{SearchConfig, Searcher};
+use engine_core::train::{SeedBlock, TrainConfig, Trainer};
 use serde::Deserialize;
+use std::sync::Arc;
 
 const RUNS: usize = 7;
 
@@ -94,7 +99,21 @@ fn main() {
     report("fair-d3s7 decision", "ms", 1e3 / roots.len() as f64, time);
     println!("{:28} {:10} per decision", "fair-d3s7 logical work", work / roots.len() as u64);
 
-    let games = 2000;
+    let seeds = SeedBlock { start: 0xa527_7000, count: 4096 };
+    let layout = "rows,cols,win23,win32,phase=none".parse().expect("a layout");
+    let training = TrainConfig::new(layout, seeds);
+    let tables = Arc::new(TrainTables::fresh(layout, 20.0).expect("room"));
+    let mut trainer = Trainer::new(training, Arc::clone(&tables)).expect("trainable");
+    trainer.advance(300_000, &Unwatched, &StopToken::new());
+    let tables = Arc::new(tables.freeze().expect("room"));
+    let mut searcher = Searcher::new(config, TableLeaf::new(&*tables));
+    let time = seconds(|| {
+        work = roots.iter().map(|root| searcher.decide(root).work).sum();
+    });
+    report("tables-d3s7 decision", "ms", 1e3 / roots.len() as f64, time);
+    println!("{:28} {:10} per decision", "tables-d3s7 logical work", work / roots.len() as u64);
+
+    let games = 20_000;
     let mut moves = 0_u64;
     let time = seconds(|| {
         let play = |seed| u64::from(play_game(&Player::CenterFirst, seed, MOVE_CAP).moves);

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::status::RunStatus;
 use crate::domain::ids::{LeaseId, RunId};
-use crate::domain::protocol::Protocol;
+use crate::domain::protocol::{PlayerSpec, Protocol};
 use crate::domain::records::{LeaseState, RunState, Unit, WorkState};
 
 /// Stages of a run, in the order they happen.
@@ -296,8 +296,19 @@ fn complete_rows(protocol: &Protocol, observed: &RunStatus) -> Result<(), Action
     Ok(())
 }
 
-/// Units of `stage` that can begin now: one at a time, except training arms, which run side by side
-/// as long as their threads fit into the budget.
+/// Plies of the search of a screen unit; 0 for a player without one.
+fn plies(protocol: &Protocol, key: &str) -> u32 {
+    let arm = protocol.screen.arms.iter().find(|arm| screen_key(&arm.name) == key);
+    match arm.map(|arm| &arm.player) {
+        Some(PlayerSpec::Search { search, .. }) => search.depth,
+        _ => 0,
+    }
+}
+
+/// Units of `stage` that can begin now: one at a time, with two exceptions. Training arms run side by
+/// side as long as their threads fit into the budget. Screen arms all begin together and take games
+/// from one pool of workers, the deepest search first: no worker waits for the last game of an arm,
+/// and the last games of all are short ones.
 fn starts(
     protocol: &Protocol,
     stage: Stage,
@@ -312,6 +323,15 @@ fn starts(
             .map_or(protocol.budget.threads, |arm| arm.threads),
         _ => protocol.budget.threads,
     };
+    if stage == Stage::Screen {
+        let waiting = units.iter().filter(|unit| {
+            let known = observed.unit(&unit.key);
+            !is_done(known) && !is_running(known)
+        });
+        let mut waiting: Vec<&&PlannedUnit> = waiting.collect();
+        waiting.sort_by_key(|unit| std::cmp::Reverse(plies(protocol, &unit.key)));
+        return waiting.iter().map(|unit| Action::Start { stage, key: unit.key.clone() }).collect();
+    }
     let mut used: u32 = units
         .iter()
         .filter(|unit| is_running(observed.unit(&unit.key)))

@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::sync::{OnceLock, PoisonError};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
@@ -32,7 +32,7 @@ pub struct ScreenOutput {
     pub games: u32,
     /// The table it played from, with the digest of what was read; absent for the fair leaf.
     pub played: Option<TableDigest>,
-    /// Wall seconds of this attempt.
+    /// Wall seconds of this attempt, from its first game to its last; other arms may play meanwhile.
     pub wall_seconds: f64,
 }
 
@@ -127,7 +127,6 @@ pub fn record(arm: &str, ordinal: u32, row: &GameRow, wall_seconds: Option<f64>)
 
 /// Plays the missing games of the arm of this unit.
 pub(super) fn play(context: &UnitContext) -> UnitResult {
-    let started = Instant::now();
     let protocol = &context.protocol;
     let arm = protocol
         .screen
@@ -146,6 +145,8 @@ pub(super) fn play(context: &UnitContext) -> UnitResult {
     let stored = lease.count - context.missing.len() as u32;
     context.counter.set(u64::from(stored));
 
+    // All arms wait for the same workers: the clock of this one begins with its first game.
+    let started = OnceLock::new();
     let next = AtomicUsize::new(0);
     let halted = AtomicBool::new(false);
     let failure: Mutex<Option<Ending>> = Mutex::new(None);
@@ -161,6 +162,7 @@ pub(super) fn play(context: &UnitContext) -> UnitResult {
                     let Some(&ordinal) = context.missing.get(position) else { return };
                     let seed = lease.start.0 + ordinal;
                     let begun = Instant::now();
+                    started.get_or_init(|| begun);
                     let game = catch_unwind(AssertUnwindSafe(|| {
                         play_game(&player, seed, protocol.screen.move_cap)
                     }));
@@ -192,6 +194,6 @@ pub(super) fn play(context: &UnitContext) -> UnitResult {
         arm: arm.name.clone(),
         games: lease.count,
         played,
-        wall_seconds: seconds(started.elapsed()),
+        wall_seconds: started.get().map_or(0.0, |started| seconds(started.elapsed())),
     })
 }

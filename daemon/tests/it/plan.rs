@@ -69,9 +69,7 @@ fn a_run_that_never_fails_goes_through_every_stage_once() {
     start freeze [freeze]
     start edit/zeroed [edit]
     open SL-20260101T000000Z-00000001
-    start screen/tables [screen]
-    start screen/direct [screen]
-    start screen/fair [screen]
+    start screen/tables [screen] + start screen/fair [screen] + start screen/direct [screen]
     start analyse [analyse]
     complete
     ");
@@ -82,7 +80,11 @@ fn the_block_opens_after_the_last_table_and_before_the_first_game() {
     let mut status = before("screen/tables");
     assert_snapshot!(next(&status), @"open SL-20260101T000000Z-00000001");
     open(&mut status, "RUN-20260101T000000Z-00000001");
-    assert_snapshot!(next(&status), @"start screen/tables [screen]");
+    assert_snapshot!(next(&status), @r"
+    start screen/tables [screen]
+    start screen/fair [screen]
+    start screen/direct [screen]
+    ");
 
     set(&mut status, "edit/zeroed", WorkState::Interrupted);
     assert_snapshot!(next(&status), @"start edit/zeroed [edit]");
@@ -137,12 +139,27 @@ fn training_arms_share_the_threads_of_the_budget() {
 }
 
 #[test]
+fn screen_arms_play_beside_each_other() {
+    let mut status = before_with_open_block("screen/tables");
+    set(&mut status, "screen/fair", WorkState::Running);
+    assert_snapshot!(next(&status), @r"
+    start screen/tables [screen]
+    start screen/direct [screen]
+    ");
+    set(&mut status, "screen/tables", WorkState::Succeeded);
+    status.games.insert(String::from("tables"), 4);
+    set(&mut status, "screen/direct", WorkState::Running);
+    assert_snapshot!(next(&status), @"(wait)");
+}
+
+#[test]
 fn interrupted_and_stopped_units_continue_where_they_were() {
     for state in [WorkState::Interrupted, WorkState::Stopped] {
         let mut status = before_with_open_block("screen/direct");
         set(&mut status, "screen/direct", state);
         status.games.insert(String::from("direct"), 1);
-        assert_eq!(next(&status), "start screen/direct [screen]");
+        let both = "start screen/fair [screen]\nstart screen/direct [screen]";
+        assert_eq!(next(&status), both, "the deeper search first");
     }
 }
 

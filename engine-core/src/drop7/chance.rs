@@ -206,3 +206,91 @@ impl Chance for StratifiedReveals {
         disc
     }
 }
+
+/// The reveals of all samples of one node. The samples share the hash of every event, which is made
+/// once: sample `s` draws what [`StratifiedReveals`] of the same seed draws.
+#[derive(Debug, Clone)]
+pub struct NodeReveals {
+    seed: u32,
+    count: u32,
+    /// Hashes of the first events, as far as they were asked for; reduced modulo 7 when there are
+    /// seven samples.
+    events: [u32; EVENTS_KEPT],
+    known: usize,
+}
+
+/// More reveals than this are rare in one move.
+const EVENTS_KEPT: usize = 8;
+
+impl NodeReveals {
+    /// The reveals of `count` strata under the scenario seed `seed`.
+    #[inline]
+    pub const fn new(seed: u32, count: u32) -> Self {
+        Self { seed, count, events: [0; EVENTS_KEPT], known: 0 }
+    }
+
+    /// The reveals of sample `sample`, 0..count, from the first event on.
+    #[inline]
+    pub const fn sample(&mut self, sample: u32) -> SampleReveals<'_> {
+        SampleReveals { node: self, sample, event: 0 }
+    }
+
+    #[inline]
+    fn event(&mut self, event: u32) -> u32 {
+        let at = event as usize;
+        while self.known <= at && self.known < EVENTS_KEPT {
+            self.events[self.known] = self.hash(self.known as u32);
+            self.known += 1;
+        }
+        match self.events.get(at) {
+            Some(&hash) => hash,
+            None => self.hash(event),
+        }
+    }
+
+    #[inline]
+    const fn hash(&self, event: u32) -> u32 {
+        let hash = event_seed(self.seed, REVL, event);
+        if self.count == 7 { hash % 7 } else { hash }
+    }
+}
+
+/// One sample of a [`NodeReveals`].
+#[derive(Debug)]
+pub struct SampleReveals<'a> {
+    node: &'a mut NodeReveals,
+    sample: u32,
+    event: u32,
+}
+
+impl Chance for SampleReveals<'_> {
+    #[inline]
+    fn draw(&mut self) -> u8 {
+        let event = self.node.event(self.event);
+        self.event += 1;
+        if self.node.count == 7 {
+            let disc = self.sample + event;
+            return if disc < 7 { disc } else { disc - 7 } as u8 + 1;
+        }
+        disc_of_event(event, self.sample, self.node.count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shared_events_give_the_reveals_of_each_sample_alone() {
+        for (seed, count) in [(1, 7), (0xdead_beef, 7), (7, 1), (8, 5), (9, 64)] {
+            let mut node = NodeReveals::new(seed, count);
+            for sample in (0..count).chain((0..count).rev()) {
+                let mut alone = StratifiedReveals::new(seed, sample, count);
+                let mut shared = node.sample(sample);
+                for draw in 0..2 * EVENTS_KEPT + 3 {
+                    assert_eq!(shared.draw(), alone.draw(), "{seed} {count} {sample} {draw}");
+                }
+            }
+        }
+    }
+}

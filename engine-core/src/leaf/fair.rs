@@ -56,7 +56,9 @@ impl Leaf for FairLeaf {
         if state.is_over() {
             return GAME_OVER;
         }
-        self.finish(board_part(state, &mut Workspace::default()), state.next_disc())
+        let set = InstructionSet::active();
+        let part = board_part_on(set, state, &mut Workspace::default());
+        self.finish(part, state.next_disc())
     }
 
     fn board_parts(
@@ -80,6 +82,11 @@ per_instruction_set! {
         workspace: &mut Workspace,
         parts: &mut Vec<BoardPart>,
     ) = all_board_parts;
+}
+
+per_instruction_set! {
+    /// [`board_part`] with the instructions of `set`.
+    fn board_part_on(state: &PublicState, workspace: &mut Workspace) -> BoardPart = board_part;
 }
 
 #[inline(always)]
@@ -107,16 +114,15 @@ fn board_part(state: &PublicState, workspace: &mut Workspace) -> BoardPart {
 /// place is written before it is read.
 #[derive(Debug, Clone)]
 pub struct Workspace {
-    direct: [f64; CELLS],
+    /// How near a disc is to popping: by more discs first, then by any means.
+    ready: [f64; CELLS],
     by_row: [f64; CELLS],
     by_column: [f64; CELLS],
-    ready: [f64; CELLS],
 }
 
 impl Default for Workspace {
     fn default() -> Self {
-        let none = [0.0; CELLS];
-        Self { direct: none, by_row: none, by_column: none, ready: none }
+        Self { ready: [0.0; CELLS], by_row: [0.0; CELLS], by_column: [0.0; CELLS] }
     }
 }
 
@@ -202,7 +208,7 @@ fn larger(a: f64, b: f64) -> f64 {
 /// The first seventeen terms: everything but the visible disc.
 #[inline(always)]
 fn board_terms(board: &Board, moves_remaining: u8, workspace: &mut Workspace) -> [f64; 17] {
-    let Workspace { direct, by_row, by_column, ready } = workspace;
+    let Workspace { ready, by_row, by_column } = workspace;
     let planes = Planes::of(board);
     let occupied = planes.occupied();
     let low = planes.ones | planes.twos;
@@ -253,7 +259,7 @@ fn board_terms(board: &Board, moves_remaining: u8, workspace: &mut Workspace) ->
             let add = either(horizontal, vertical);
             by_row[cell] = horizontal;
             by_column[cell] = vertical;
-            direct[cell] = add;
+            ready[cell] = add;
             columns[column].push(add);
             terms[6] += add;
         }
@@ -271,10 +277,10 @@ fn board_terms(board: &Board, moves_remaining: u8, workspace: &mut Workspace) ->
             rest &= !run;
             run_of.clear();
             for cell in Cells(run) {
-                run_of.push(direct[cell]);
+                run_of.push(ready[cell]);
             }
             for cell in Cells(run) {
-                let (column, value, own) = (cell % 8, planes.value(cell), direct[cell]);
+                let (column, value, own) = (cell % 8, planes.value(cell), ready[cell]);
                 let height = heights[column];
                 let horizontal = run_of.release(length, value, own);
                 let vertical = columns[column].release(height, value, own);

@@ -1,7 +1,7 @@
 //! Tables as the leaf of a search.
 
-use super::{Features, Weights};
-use crate::drop7::PublicState;
+use super::{Features, Lanes, RISE, Weights};
+use crate::drop7::{Board, PublicState};
 use crate::leaf::{BoardPart, Leaf};
 
 /// A leaf that is worth what the tables say, in points.
@@ -20,9 +20,17 @@ impl<W: Weights> TableLeaf<W> {
     }
 }
 
+/// Working memory of a [`TableLeaf`].
+#[derive(Debug, Default)]
+pub struct Workspace {
+    lanes: Box<Lanes>,
+    positions: Vec<(Board, u8)>,
+    values: Vec<f32>,
+}
+
 impl<W: Weights> Leaf for TableLeaf<W> {
     const READS_NEXT_DISC: bool = false;
-    type Scratch = Features;
+    type Scratch = Workspace;
 
     fn value(&self, state: &PublicState) -> f64 {
         let mut features = Features::new();
@@ -33,13 +41,15 @@ impl<W: Weights> Leaf for TableLeaf<W> {
     fn board_parts(
         &self,
         states: &[PublicState],
-        features: &mut Features,
+        workspace: &mut Workspace,
         parts: &mut Vec<BoardPart>,
     ) {
-        parts.extend(states.iter().map(|state| {
-            self.0.layout().features(state.board(), state.moves_remaining(), features);
-            BoardPart { value: in_points(self.0.value(features)), by_disc: 0 }
-        }));
+        let Workspace { lanes, positions, values } = workspace;
+        positions.clear();
+        positions.extend(states.iter().map(|state| (*state.board(), state.moves_remaining())));
+        self.0.values(lanes, positions, values);
+        let part = |&value: &f32| BoardPart { value: in_points(value), by_disc: 0 };
+        parts.extend(values.iter().map(part));
     }
 
     fn finish(&self, part: BoardPart, _next_disc: u8) -> f64 {
@@ -47,6 +57,7 @@ impl<W: Weights> Leaf for TableLeaf<W> {
     }
 }
 
+/// Points of a value in row rises.
 fn in_points(rises: f32) -> f64 {
-    17_000.0 * f64::from(rises)
+    f64::from(RISE) * f64::from(rises)
 }

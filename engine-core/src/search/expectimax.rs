@@ -7,7 +7,7 @@ use super::frontier::{Discs, Frontier};
 use super::stepwise::LimitReached;
 use super::table::{Key, KeyOfBoard, Known, NodeTable};
 use super::{Decision, SearchConfig, pass_bound};
-use crate::drop7::chance::{DISC, StratifiedReveals, board_hash, event_seed, scenario_seed_of};
+use crate::drop7::chance::{DISC, NodeReveals, board_hash, event_seed, scenario_seed_of};
 use crate::drop7::rules::{Start, start};
 use crate::drop7::{CENTER_FIRST, Move, PublicState, resolve};
 use crate::leaf::Leaf;
@@ -63,13 +63,13 @@ impl Node<'_> {
     /// The move under sample `sample`.
     #[inline]
     pub(super) fn play(&self, column: usize, sample: u32) -> Option<Move> {
-        resolve(self.state, column, &mut self.reveals(sample))
+        resolve(self.state, column, &mut self.reveals().sample(sample))
     }
 
-    /// The reveals of sample `sample`.
+    /// The reveals of all samples.
     #[inline]
-    pub(super) const fn reveals(&self, sample: u32) -> StratifiedReveals {
-        StratifiedReveals::new(self.seed, sample, self.strata)
+    pub(super) const fn reveals(&self) -> NodeReveals {
+        NodeReveals::new(self.seed, self.strata)
     }
 
     /// The next discs, the same for every column.
@@ -106,7 +106,7 @@ struct Child {
 }
 
 /// A canonical, unfinished board between a move and the next disc, with what all its nodes share.
-struct Board {
+pub(super) struct Board {
     state: PublicState,
     hash: u32,
     key: Option<KeyOfBoard>,
@@ -239,7 +239,7 @@ impl<L: Leaf> Searcher<L> {
 
     /// What all nodes of the board behind `played` share at remaining depth `depth`; `None` when
     /// the move ended the game.
-    fn board(&self, played: &Move, depth: u32) -> Option<Board> {
+    pub(super) fn board(&self, played: &Move, depth: u32) -> Option<Board> {
         if played.after.is_over() {
             return None;
         }
@@ -292,7 +292,7 @@ impl<L: Leaf> Searcher<L> {
     fn deep_action_value(&mut self, node: &Node<'_>, column: usize, depth: u32) -> f64 {
         let Some(start) = start(node.state, column) else { return self.config.terminal };
         let samples = self.config.strata;
-        let discs = node.discs();
+        let (discs, mut reveals) = (node.discs(), node.reveals());
         let settled = match &start {
             Start::Settled(played) => Some((played.delta, self.board(played, depth - 1))),
             Start::Pending(_) => None,
@@ -302,7 +302,7 @@ impl<L: Leaf> Searcher<L> {
             let finished = match &start {
                 Start::Settled(_) => None,
                 Start::Pending(pending) => {
-                    let played = pending.finish(&mut node.reveals(sample));
+                    let played = pending.finish(&mut reveals.sample(sample));
                     Some((played.delta, self.board(&played, depth - 1)))
                 }
             };
@@ -320,6 +320,27 @@ impl<L: Leaf> Searcher<L> {
         }
         self.counts.moves += u64::from(samples);
         sum / f64::from(samples)
+    }
+
+    /// Forgets all nodes: what follows is another decision.
+    pub(super) const fn forget(&mut self) {
+        self.table.clear();
+    }
+
+    /// The value of `board` with this disc and any number of plies to go.
+    pub(super) fn child_value(&mut self, board: &Board, disc: u8, depth: u32) -> f64 {
+        let state = board.state.with_next_disc(disc);
+        match depth {
+            0 => self.leaf.value(&state),
+            1 => {
+                self.frontier.clear();
+                let node = self.node_of(&state, board.hash, 1);
+                let (number, _) = self.frontier.expand(&node, &CENTER_FIRST);
+                self.frontier.read(&self.leaf);
+                self.awaited_value(number)
+            }
+            _ => self.node_value(board, disc, depth),
+        }
     }
 
     /// The value of the node of `board` with this disc and `depth` >= 2 plies to go.
@@ -354,7 +375,7 @@ impl<L: Leaf> Searcher<L> {
     /// Gives the value of each of `columns` that is legal, in order, to `take`, with two plies to go.
     fn two_plies(&mut self, node: &Node<'_>, columns: &[usize], mut take: impl FnMut(f64)) {
         let strata = self.config.strata;
-        let discs = node.discs();
+        let (discs, mut reveals) = (node.discs(), node.reveals());
         self.frontier.clear();
         self.children.clear();
         self.awaited.clear();
@@ -369,7 +390,7 @@ impl<L: Leaf> Searcher<L> {
                 }
                 Some(Start::Pending(pending)) => {
                     for sample in 0..strata {
-                        let played = pending.finish(&mut node.reveals(sample));
+                        let played = pending.finish(&mut reveals.sample(sample));
                         let board = self.board(&played, 1);
                         self.child(&played, board.as_ref(), discs.disc(sample));
                     }

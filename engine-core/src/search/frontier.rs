@@ -234,6 +234,7 @@ fn expand_with<L: Leaf>(
     columns: &[usize],
 ) -> Counts {
     let mut counts = Counts::default();
+    let mut reveals = node.reveals();
     for &column in columns {
         let Some(start) = start_with(gravity, node.state, column) else { continue };
         let first_sample = frontier.samples.len() as u32;
@@ -245,7 +246,7 @@ fn expand_with<L: Leaf>(
             }
             Start::Pending(pending) => {
                 for sample in 0..node.strata {
-                    let played = finish_with(gravity, &pending, &mut node.reveals(sample));
+                    let played = finish_with(gravity, &pending, &mut reveals.sample(sample));
                     counts.leaves += u64::from(frontier.note(&played));
                 }
             }

@@ -3,7 +3,7 @@
 //! Promised: values, actions and all counts of logical work equal the reference bit for bit
 //! (`tests/golden/search.json`). A decision is a function of the [`PublicState`] alone; nothing that
 //! could change a value survives it.
-//! Refused: pruning, parallelism inside a decision, and any look at real reveals or future discs.
+//! Refused: pruning, and any look at real reveals or future discs.
 //!
 //! Logical work is what the *definition* does: every sampled move and every leaf counts one, also
 //! when this implementation did not have to repeat it. So counts can be compared between machines
@@ -12,16 +12,19 @@
 //! | room | holds |
 //! | --- | --- |
 //! | `expectimax` | [`Searcher`]: deepening, root, and the fast walk |
+//! | `parallel` | [`ParallelSearcher`]: one decision on several cores |
 //! | `stepwise` | the walk that looks at the work limit before every step |
 //! | `frontier` | the last ply: moves first, then all leaves together |
 //! | `table` | the transposition table |
 
 mod expectimax;
 mod frontier;
+mod parallel;
 mod stepwise;
 mod table;
 
 pub use expectimax::{ColumnValue, Searcher};
+pub use parallel::{ParallelDecision, ParallelSearcher};
 
 use crate::drop7::chance::POLICY_SEED;
 

@@ -4,7 +4,7 @@
 use engine_core::drop7::chance::{Mulberry32, POLICY_SEED};
 use engine_core::drop7::{Board, CENTER_FIRST, PublicState, resolve};
 use engine_core::leaf::{FairLeaf, Leaf};
-use engine_core::search::{Decision, SearchConfig, Searcher, completion_bound};
+use engine_core::search::{Decision, ParallelSearcher, SearchConfig, Searcher, completion_bound};
 use proptest::prelude::*;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -317,4 +317,30 @@ fn a_position_without_a_legal_column_and_a_finished_game_have_no_action() {
     assert_eq!(searcher.decide(&over), Decision::default());
     assert!(searcher.column_values(&over, 2).is_empty());
     assert_eq!(FairLeaf.value(&over).to_bits(), (-2_500_000.0_f64).to_bits());
+}
+
+#[test]
+fn a_decision_on_several_cores_has_the_same_values() {
+    let Some(file) = golden::<File>("search.json") else { return };
+    for workers in [1, 3] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(workers).build().unwrap();
+        for depth in 1..=3 {
+            let config = SearchConfig::bounded(depth, 7).unwrap();
+            let parallel = ParallelSearcher::new(config, FairLeaf);
+            let mut serial = Searcher::new(config, FairLeaf);
+            for root in file.roots.iter().take(if depth == 3 { 6 } else { 40 }) {
+                let state = root.state();
+                let found = parallel.decide(&pool, &state);
+                assert_eq!(found.action, serial.decide(&state).action);
+                let values: Vec<(usize, u64)> =
+                    found.values.iter().map(|&(column, value)| (column, value.to_bits())).collect();
+                let expected: Vec<(usize, u64)> = serial
+                    .column_values(&state, depth)
+                    .iter()
+                    .map(|column| (column.column, column.value.to_bits()))
+                    .collect();
+                assert_eq!(values, expected, "depth {depth}, {workers} workers");
+            }
+        }
+    }
 }
