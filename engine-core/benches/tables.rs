@@ -14,7 +14,8 @@ use engine_core::ntuple::direct::DirectPolicy;
 use engine_core::ntuple::tables::PageSize;
 use engine_core::ntuple::{Features, LANES, Lanes, Layout, TrainTables, Weights, file};
 
-const LAYOUTS: [&str; 2] = ["rows,cols,phase=none", "rows,cols,win23,win32,phase=none"];
+const LAYOUTS: [&str; 3] =
+    ["rows,cols,phase=none", "rows,cols,win23,win32,phase=none", "rows,cols,win23,win32,phase=all"];
 
 /// CPU time of this thread in nanoseconds.
 fn cpu_ns() -> u64 {
@@ -70,11 +71,13 @@ fn train(tables: &TrainTables, seed: u32, moves: usize) -> Vec<PublicState> {
             let after = game.public();
             let target = if after.is_over() {
                 reward
-            } else if let Some(value) = policy.evaluated(after, &mut next) {
-                reward + value
             } else {
-                layout.features(after.board(), after.moves_remaining(), &mut next);
-                reward + tables.value(&next)
+                let value = policy.evaluated(after, &mut next).unwrap_or_else(|| {
+                    layout.features(after.board(), after.moves_remaining(), &mut next);
+                    tables.value(&next)
+                });
+                tables.prefetch_update(&next);
+                reward + value
             };
             tables.update(&previous, target, 1.0, 30.0);
             std::mem::swap(&mut previous, &mut next);

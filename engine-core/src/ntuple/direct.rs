@@ -12,7 +12,8 @@ use std::ops::Range;
 
 use super::{Features, LANES, Lanes, RISE, Weights};
 use crate::drop7::chance::{POLICY_SEED, StratifiedReveals, scenario_seed};
-use crate::drop7::{Board, CENTER_FIRST, Move, PublicState, resolve};
+use crate::drop7::rules::{Start, start};
+use crate::drop7::{Board, CENTER_FIRST, Move, PublicState};
 
 /// Samples of a column whose move reveals gray discs.
 pub const SAMPLES: u32 = 7;
@@ -130,36 +131,35 @@ impl<W: Weights> DirectPolicy<W> {
         Some(self.values[live])
     }
 
-    /// Plays every legal column out; returns how many there are.
+    /// Plays every legal column out; returns how many there are. Samples part at the first reveal of
+    /// a move, so what comes before it is played once.
     fn simulate(&mut self, state: &PublicState, columns: &mut [Column]) -> usize {
         self.samples.clear();
         self.boards.clear();
-        let seed = scenario_seed(
-            state.board(),
-            state.next_disc(),
-            state.moves_remaining(),
-            POLICY_SEED,
-            0,
-        );
+        let mut seed = None;
         let mut legal = 0;
         for column in CENTER_FIRST {
             let (first, first_live) = (self.samples.len(), self.boards.len());
-            for sample in 0..SAMPLES {
-                let mut reveals = StratifiedReveals::new(seed, sample, SAMPLES);
-                let Some(played) = resolve(state, column, &mut reveals) else { break };
-                self.remember(&played, first_live);
-                if sample == 0 && played.revealed == 0 {
-                    break;
+            match start(state, column) {
+                None => continue,
+                Some(Start::Settled(played)) => self.remember(&played, first_live),
+                Some(Start::Pending(pending)) => {
+                    let seed = *seed.get_or_insert_with(|| {
+                        let PublicState { board, next_disc, moves_remaining, .. } = state;
+                        scenario_seed(board, *next_disc, *moves_remaining, POLICY_SEED, 0)
+                    });
+                    for sample in 0..SAMPLES {
+                        let mut reveals = StratifiedReveals::new(seed, sample, SAMPLES);
+                        self.remember(&pending.finish(&mut reveals), first_live);
+                    }
                 }
             }
-            if self.samples.len() > first {
-                columns[legal] = Column {
-                    place: column,
-                    samples: first..self.samples.len(),
-                    live: first_live..self.boards.len(),
-                };
-                legal += 1;
-            }
+            columns[legal] = Column {
+                place: column,
+                samples: first..self.samples.len(),
+                live: first_live..self.boards.len(),
+            };
+            legal += 1;
         }
         legal
     }

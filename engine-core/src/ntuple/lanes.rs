@@ -5,7 +5,7 @@
 //! in everything, countdown and fill bucket included. Refused: boards that are not canonical; a
 //! search and a policy have canonical boards anyway.
 //!
-//! Sixteen columns are taken apart at once. A code of a pair of cells serves the columns, the
+//! Columns of sixteen boards are taken apart at once. A code of a pair of cells serves the columns, the
 //! triples, the squares and the windows that contain it, so that one entry costs about ten vector
 //! instructions for sixteen positions. Codes of up to four cells fit 16 bits: one 256-bit vector.
 
@@ -42,7 +42,8 @@ pub struct Lanes {
 /// Base-10 codes of cells of one column, or of two neighbours, upper cell and left column first.
 #[derive(Clone)]
 struct Work {
-    columns: [Row; SIDE],
+    /// Of every plane of the boards, the bytes of the left four columns and of the right three.
+    planes: [[Row; 2]; 4],
     cells: [[Code; SIDE]; SIDE],
     pairs: [[Code; SIDE - 1]; SIDE],
     triples: [[Code; SIDE - 2]; SIDE],
@@ -60,7 +61,7 @@ impl Lanes {
             layout: None,
             filled: 0,
             work: Work {
-                columns: [[0; LANES]; SIDE],
+                planes: [[[0; LANES]; 2]; 4],
                 cells: [[[0; LANES]; SIDE]; SIDE],
                 pairs: [[[0; LANES]; SIDE - 1]; SIDE],
                 triples: [[[0; LANES]; SIDE - 2]; SIDE],
@@ -75,12 +76,24 @@ impl Lanes {
         self.filled
     }
 
+    /// Whose entries these are; `None` before anything was filled in.
+    pub(super) const fn layout(&self) -> Option<&Layout> {
+        self.layout.as_ref()
+    }
+
+    /// The first entry of each table in order, and every lane's place in it.
+    #[inline]
+    pub(super) fn entries(&self) -> (&[u64], &[[u32; LANES]]) {
+        let active = self.layout.as_ref().map_or(0, Layout::active);
+        (&self.first[..active], &self.offsets[..active])
+    }
+
     /// The tables in order: the first entry of each, and every lane's place in it. Lanes behind
     /// [`Lanes::filled`] repeat the last position.
     #[inline]
     pub fn tables(&self) -> impl ExactSizeIterator<Item = (u64, &[u32; LANES])> {
-        let active = self.layout.as_ref().map_or(0, Layout::active);
-        self.first[..active].iter().copied().zip(&self.offsets[..active])
+        let (first, offsets) = self.entries();
+        first.iter().copied().zip(offsets)
     }
 
     /// Writes the entries of one lane into `out`.
@@ -161,69 +174,57 @@ fn fill(layout: &Layout, positions: &[(Board, u8)], last: (Board, u8), lanes: &m
     let mut bucket = [0; LANES];
     for lane in 0..LANES {
         let (board, moves_remaining) = positions.get(lane).unwrap_or(&last);
-        for (row, word) in work.columns.iter_mut().zip(board.columns()) {
-            row[lane] = word;
+        for (rows, plane) in work.planes.iter_mut().zip(board.planes()) {
+            rows[0][lane] = *plane as u32;
+            rows[1][lane] = (plane >> 32) as u32;
         }
-        phase[lane] = u32::from(moves_remaining.clamp(&1, &5) - 1);
+        phase[lane] = u32::from((*moves_remaining).clamp(1, 5)) - 1;
         if layout.is_filled() {
             bucket[lane] = layout.fill_bucket(board) as u32;
         }
     }
-    // Where the slab of every lane starts in a table of the family.
-    let slabs = |family: Family| -> Option<Row> {
-        let Place { phases, .. } = layout.place(family)?;
-        let keyed = u32::from(phases != 1);
-        let mut slabs = [0; LANES];
-        for lane in 0..LANES {
-            let slab = bucket[lane] * phases as u32 + keyed * phase[lane];
-            slabs[lane] = slab * family.patterns() as u32;
-        }
-        Some(slabs)
-    };
     let mut rows = offsets.iter_mut();
 
-    work.split_columns();
-    if let Some(slabs) = slabs(Family::Rows) {
+    work.split_planes();
+    if let Some(slabs) = slabs(layout, Family::Rows, &phase, &bucket) {
         let cells = &work.cells;
         for (r, out) in (0..SIDE).zip(&mut rows) {
-            let (mut left, mut right) = ([0; LANES], [0; LANES]);
-            let (mut even, mut odd) = ([0; LANES], [0; LANES]);
-            join(&cells[0][r], 10, &cells[1][r], &mut even);
-            join(&cells[2][r], 10, &cells[3][r], &mut odd);
-            join(&even, 100, &odd, &mut left);
-            join(&cells[4][r], 10, &cells[5][r], &mut even);
-            join(&even, 100, &cells[6][r], &mut right);
-            widen(&slabs, &left, 10_000, &right, out);
+            let [a, b, c, d, e, f, g] = cells.each_ref().map(|column| &column[r]);
+            let left = join(&join(a, 10, b), 100, &join(c, 10, d));
+            let right = join(&join(e, 10, f), 100, g);
+            *out = widen(&slabs, &left, 10_000, &right);
         }
     }
-    if let Some(slabs) = slabs(Family::Cols) {
+    if let Some(slabs) = slabs(layout, Family::Cols, &phase, &bucket) {
         let columns = work.cells.iter().zip(&work.pairs);
         for ((cells, pairs), out) in columns.zip(&mut rows) {
-            let (mut low, mut high) = ([0; LANES], [0; LANES]);
-            join(&pairs[5], 100, &pairs[3], &mut low);
-            join(&pairs[1], 100, &cells[0], &mut high);
-            widen(&slabs, &low, 10_000, &high, out);
+            let low = join(&pairs[5], 100, &pairs[3]);
+            let high = join(&pairs[1], 100, &cells[0]);
+            *out = widen(&slabs, &low, 10_000, &high);
         }
     }
-    if let Some(slabs) = slabs(Family::Win23) {
+    if let Some(slabs) = slabs(layout, Family::Win23, &phase, &bucket) {
         for ((triples, pairs), cells) in work.triples.iter_mut().zip(&work.pairs).zip(&work.cells) {
             for (t, triple) in triples.iter_mut().enumerate() {
-                join(&pairs[t + 1], 100, &cells[t], triple);
+                *triple = join(&pairs[t + 1], 100, &cells[t]);
             }
         }
         for c in 0..SIDE - 1 {
             let (left, right) = (&work.triples[c], &work.triples[c + 1]);
             for (t, out) in (0..5).zip(&mut rows) {
-                widen(&slabs, &left[t], 1_000, &right[t], out);
+                *out = widen(&slabs, &left[t], 1_000, &right[t]);
             }
         }
     }
-    let (win32, win42) = (slabs(Family::Win32), slabs(Family::Win42));
+    let (win32, win42) = (
+        slabs(layout, Family::Win32, &phase, &bucket),
+        slabs(layout, Family::Win42, &phase, &bucket),
+    );
     if win32.is_some() || win42.is_some() {
         for (c, squares) in work.squares.iter_mut().enumerate() {
             let (left, right) = (&work.pairs[c], &work.pairs[c + 1]);
             for (t, square) in squares.iter_mut().enumerate() {
-                join(&left[t], 100, &right[t], square);
+                *square = join(&left[t], 100, &right[t]);
             }
         }
     }
@@ -231,20 +232,20 @@ fn fill(layout: &Layout, positions: &[(Board, u8)], last: (Board, u8), lanes: &m
         for c in 0..SIDE - 2 {
             let (left, right) = (&work.squares[c], &work.pairs[c + 2]);
             for (t, out) in (0..6).zip(&mut rows) {
-                widen(&slabs, &left[t], 10_000, &right[t], out);
+                *out = widen(&slabs, &left[t], 10_000, &right[t]);
             }
         }
     }
-    if let Some(slabs) = slabs(Family::Win24) {
+    if let Some(slabs) = slabs(layout, Family::Win24, &phase, &bucket) {
         for (quads, pairs) in work.quads.iter_mut().zip(&work.pairs) {
             for (t, quad) in quads.iter_mut().enumerate() {
-                join(&pairs[t + 2], 100, &pairs[t], quad);
+                *quad = join(&pairs[t + 2], 100, &pairs[t]);
             }
         }
         for c in 0..SIDE - 1 {
             let (left, right) = (&work.quads[c], &work.quads[c + 1]);
             for (t, out) in (0..4).zip(&mut rows) {
-                widen(&slabs, &left[t], 10_000, &right[t], out);
+                *out = widen(&slabs, &left[t], 10_000, &right[t]);
             }
         }
     }
@@ -252,46 +253,88 @@ fn fill(layout: &Layout, positions: &[(Board, u8)], last: (Board, u8), lanes: &m
         for c in 0..SIDE - 3 {
             let (left, right) = (&work.squares[c], &work.squares[c + 2]);
             for (t, out) in (0..6).zip(&mut rows) {
-                widen(&slabs, &left[t], 10_000, &right[t], out);
+                *out = widen(&slabs, &left[t], 10_000, &right[t]);
             }
         }
     }
 }
 
+/// Where the slab of every lane starts in a table of the family.
+#[inline(always)]
+fn slabs(layout: &Layout, family: Family, phase: &Row, bucket: &Row) -> Option<Row> {
+    let Place { phases, .. } = layout.place(family)?;
+    let (patterns, phases) = (family.patterns() as u32, phases as u32);
+    let keyed = u32::from(phases != 1);
+    let mut slabs = [0; LANES];
+    for lane in 0..LANES {
+        slabs[lane] = (bucket[lane] * phases + keyed * phase[lane]) * patterns;
+    }
+    Some(slabs)
+}
+
 impl Work {
-    /// Columns into cells and pairs of cells.
+    /// Planes into cells and pairs of cells.
     #[inline(always)]
-    fn split_columns(&mut self) {
-        for (words, cells) in self.columns.iter().zip(&mut self.cells) {
-            for (r, cells) in cells.iter_mut().enumerate() {
-                for (cell, word) in cells.iter_mut().zip(words) {
-                    *cell = ((word >> (4 * (SIDE - 1 - r))) & 15) as u16;
+    fn split_planes(&mut self) {
+        const NIBBLES: u32 = 0x0f0f_0f0f;
+        // The left four columns, then the right three; the lower four cells of them, then the upper.
+        for (side, above) in [(0, 0), (0, 4), (1, 0), (1, 4)] {
+            let [a, b, c, d] = &self.planes;
+            let (mut low, mut high) = ([0; LANES], [0; LANES]);
+            for lane in 0..LANES {
+                let nibbles = |plane: &[Row; 2]| plane[side][lane] >> above & NIBBLES;
+                low[lane] = nibbles(a) | nibbles(b) << 4;
+                high[lane] = nibbles(c) | nibbles(d) << 4;
+            }
+            for (byte, cells) in self.cells[4 * side..].iter_mut().take(4).enumerate() {
+                // Four cells of four bits, one plane in every nibble.
+                let mut matrix = [0; LANES];
+                for lane in 0..LANES {
+                    let planes = |planes: u32| planes >> (8 * byte) & 0xff;
+                    matrix[lane] = (planes(low[lane]) | planes(high[lane]) << 8) as u16;
+                }
+                // Rows and columns of the matrix change places: one cell in every nibble.
+                for code in &mut matrix {
+                    let swap = (*code ^ *code >> 3) & 0x0a0a;
+                    *code ^= swap ^ swap << 3;
+                    let swap = (*code ^ *code >> 6) & 0x00cc;
+                    *code ^= swap ^ swap << 6;
+                }
+                for (n, cell) in cells.iter_mut().rev().skip(above).take(4).enumerate() {
+                    *cell = matrix.map(|code| code >> (4 * n) & 15);
                 }
             }
         }
         for (cells, pairs) in self.cells.iter().zip(&mut self.pairs) {
             for (t, pair) in pairs.iter_mut().enumerate() {
-                join(&cells[t + 1], 10, &cells[t], pair);
+                *pair = join(&cells[t + 1], 10, &cells[t]);
             }
         }
     }
 }
 
 /// `low + factor * high` in every lane; at most 9 999.
+///
+/// Made as a value: whether an output lies among the inputs is then no question, and the loop is one
+/// vector operation each.
 #[inline(always)]
-fn join(low: &Code, factor: u16, high: &Code, out: &mut Code) {
+fn join(low: &Code, factor: u16, high: &Code) -> Code {
+    let mut code = [0; LANES];
     for lane in 0..LANES {
-        out[lane] = low[lane].wrapping_add(factor.wrapping_mul(high[lane]));
+        code[lane] = low[lane].wrapping_add(factor.wrapping_mul(high[lane]));
     }
+    code
 }
 
 /// `slab + low + factor * high` in every lane.
 #[inline(always)]
-fn widen(slabs: &Row, low: &Code, factor: u32, high: &Code, out: &mut Row) {
+fn widen(slabs: &Row, low: &Code, factor: u32, high: &Code) -> Row {
+    let mut offsets = [0; LANES];
     for lane in 0..LANES {
         let pattern = u32::from(low[lane]).wrapping_add(factor.wrapping_mul(u32::from(high[lane])));
-        out[lane] = slabs[lane].wrapping_add(pattern);
+        offsets[lane] = slabs[lane].wrapping_add(pattern);
     }
+    offsets
 }
 
 /// Values of all positions, [`LANES`] at a time: the body of [`Weights::values`].

@@ -53,16 +53,6 @@ impl Lines<'_> {
         f32::from_bits(self.weights[number as usize][place].load(Relaxed) ^ self.start)
     }
 
-    /// Asks for the weight of entry `index` ahead of its use.
-    ///
-    /// # Panics
-    /// When `index` is out of range.
-    #[inline]
-    pub(crate) fn prefetch(&self, index: u64) {
-        let number = self.directory[split(index).0].load(Relaxed);
-        pages::prefetch(&self.weights[number as usize]);
-    }
-
     /// Copies the entries from `first` on.
     ///
     /// # Panics

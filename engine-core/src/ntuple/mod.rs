@@ -22,6 +22,7 @@ pub mod leaf;
 pub(crate) mod lines;
 mod pages;
 pub mod promote;
+mod sums;
 pub mod tables;
 
 pub use features::Features;
@@ -80,12 +81,6 @@ pub trait Weights {
         lanes::values(self, lanes, positions, out);
     }
 
-    /// Asks for the entries of a position ahead of their use. Changes no value.
-    #[inline]
-    fn prefetch(&self, features: &Features) {
-        let _ = features;
-    }
-
     /// Copies the entries from `first` on into `out`, for writers that stream a whole table.
     ///
     /// # Panics
@@ -121,11 +116,6 @@ macro_rules! weights_behind {
 
             fn values(&self, lanes: &mut Lanes, positions: &[(Board, u8)], out: &mut Vec<f32>) {
                 (**self).values(lanes, positions, out);
-            }
-
-            #[inline]
-            fn prefetch(&self, features: &Features) {
-                (**self).prefetch(features);
             }
 
             fn copy_weights(&self, first: u64, out: &mut [f32]) {

@@ -17,7 +17,7 @@ use super::features::MAX_ACTIVE;
 use super::lines::{LINE, LineMap, Lines, UNTOUCHED, split};
 pub use super::pages::PageSize;
 use super::pages::{self, Pages};
-use super::{Features, Layout, Weights};
+use super::{Features, LANES, Lanes, Layout, Weights, sums};
 
 /// Row rises an unseen board is worth in the four studies, and in every file they froze.
 pub const STUDY_START: f32 = 20.0;
@@ -354,10 +354,8 @@ impl Weights for TrainTables {
         self.lines().weight(index)
     }
 
-    #[inline]
-    fn prefetch(&self, features: &Features) {
-        let lines = self.lines();
-        features.as_slice().iter().for_each(|&index| lines.prefetch(index));
+    fn lane_values(&self, lanes: &Lanes, out: &mut [f32; LANES]) {
+        sums::lane_values(&self.layout, self.lines(), lanes, out);
     }
 
     fn copy_weights(&self, first: u64, out: &mut [f32]) {
@@ -458,10 +456,8 @@ impl Weights for FrozenTables {
         self.lines().weight(index)
     }
 
-    #[inline]
-    fn prefetch(&self, features: &Features) {
-        let lines = self.lines();
-        features.as_slice().iter().for_each(|&index| lines.prefetch(index));
+    fn lane_values(&self, lanes: &Lanes, out: &mut [f32; LANES]) {
+        sums::lane_values(&self.layout, self.lines(), lanes, out);
     }
 
     fn copy_weights(&self, first: u64, out: &mut [f32]) {

@@ -88,16 +88,20 @@ impl Worker<'_> {
     /// The features of an afterstate and its value. Most real moves end on a board the policy has
     /// just looked at; then both are taken over instead of computed again. One thread gets the same
     /// bits either way: nothing is written between the decision and this.
+    ///
+    /// The update one move later reads and writes these entries: their history is asked for now.
     fn look_ahead(
         &self,
         policy: &DirectPolicy<&TrainTables>,
         after: &PublicState,
         next: &mut Features,
     ) -> f32 {
-        policy.evaluated(after, next).unwrap_or_else(|| {
+        let value = policy.evaluated(after, next).unwrap_or_else(|| {
             self.tables.layout().features(after.board(), after.moves_remaining(), next);
             self.tables.value(next)
-        })
+        });
+        self.tables.prefetch_update(next);
+        value
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use engine_core::drop7::{Game, PublicState};
 use engine_core::ntuple::direct::DirectPolicy;
 use engine_core::ntuple::promote::warm_start;
-use engine_core::ntuple::{Features, Layout, RISE, TrainTables, Weights, file};
+use engine_core::ntuple::{Features, Layout, RISE, TrainTables, Weights, file, fingerprint};
 use engine_core::progress::{StopToken, Unwatched};
 use engine_core::train::{SeedBlock, TrainConfig, Trainer};
 use serde::Deserialize;
@@ -192,6 +192,18 @@ fn all_runs_equal_the_reference_entries_and_files() {
             assert_files(run, tables);
         },
     );
+}
+
+#[test]
+#[ignore = "a million moves on a billion entries: seconds in release, minutes in the dev profile"]
+fn a_million_serial_moves_have_the_published_fingerprint() {
+    let layout: Layout = "rows,cols,win23,win32,phase=all".parse().unwrap();
+    let config = TrainConfig::new(layout, SeedBlock { start: 0xa530_0000, count: 2_031_616 });
+    let tables = Arc::new(TrainTables::fresh(layout, config.optimistic_rises).unwrap());
+    let mut trainer = Trainer::new(config, Arc::clone(&tables)).unwrap();
+    let report = trainer.advance(1_000_000, &Unwatched, &StopToken::new());
+    assert_eq!(report.moves_total, 1_000_025);
+    assert_eq!(fingerprint::fingerprint(&*tables), 0xf9ae_94dd_f767_fc1b);
 }
 
 fn fingerprint(tables: &TrainTables) -> String {
