@@ -1,14 +1,18 @@
-//! Moves per second of the training loop, and what a checkpoint costs after it.
+//! Moves per second of the training loop, the memory it takes, and what a checkpoint and a file of
+//! the weights cost after it.
 //!
 //! `cargo bench -p engine-core --bench train -- [LAYOUT [THREADS [MOVES]]]`; without arguments the
 //! small line layout with one and with two threads.
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
+use std::fs::File;
+use std::io::BufReader;
 use std::sync::Arc;
 use std::time::Instant;
 
-use engine_core::ntuple::TrainTables;
+use engine_core::ntuple::{TrainTables, file};
 use engine_core::progress::{StopToken, Unwatched};
+use engine_core::train::best::freeze;
 use engine_core::train::checkpoint::Checkpoints;
 use engine_core::train::{SeedBlock, TrainConfig, Trainer};
 
@@ -42,25 +46,72 @@ fn measure(layout: &str, threads: u32, moves: u64) -> Result<(), Failure> {
         report.tally.mean_score(),
     );
 
-    let begin = Instant::now();
-    let touched = tables.touched();
+    let lines = tables.existing_lines();
     println!(
-        "  {touched} of {} entries touched, counted in {:.2} s",
-        config.layout.entries(),
-        begin.elapsed().as_secs_f64()
+        "  {lines} lines exist, {:.0} MB of lines and {:.0} MB of directory; {:.0} MB resident",
+        lines as f64 * 192.0 / 1e6,
+        config.layout.entries() as f64 / 4e6,
+        memory("VmRSS")?,
     );
+    let touched = timed("count touched entries", || Ok(tables.touched()))?;
+    println!("  {touched} of {} entries touched", config.layout.entries());
+
     let folder = std::env::temp_dir().join(format!("heldout-bench-train-{}", std::process::id()));
     let mut checkpoints = Checkpoints::open(&folder)?;
-    let begin = Instant::now();
-    let saved = checkpoints.save(&tables, &config, trainer.state(), &())?;
-    println!(
-        "  checkpoint of {} bytes in {:.2} s",
-        saved.stored_bytes,
-        begin.elapsed().as_secs_f64()
-    );
-    let begin = Instant::now();
-    let found = checkpoints.load::<()>(&config)?;
-    println!("  restored in {:.2} s: {}", begin.elapsed().as_secs_f64(), found.restored.is_some());
+    let saved = timed("save checkpoint", || {
+        Ok(checkpoints.save(&tables, &config, trainer.state(), &())?)
+    })?;
+    println!("  checkpoint of {} bytes", saved.stored_bytes);
+    let found = timed("load checkpoint", || Ok(checkpoints.load::<()>(&config)?))?;
+    let found = found.restored.ok_or("the checkpoint does not load")?;
+    if found.tables.touched() != touched {
+        return Err("the checkpoint holds something else".into());
+    }
+    drop(found);
+
+    let frozen = timed("freeze", || Ok(tables.freeze()?))?;
+    let file = timed("publish weights", || Ok(freeze(&frozen, &folder, "weights.zst")?))?;
+    println!("  weights of {} bytes, stored in {}", file.bytes, file.stored_bytes);
+    drop(frozen);
+    timed("load weights", || {
+        let stored = BufReader::with_capacity(1 << 20, File::open(folder.join("weights.zst"))?);
+        Ok(file::decompressed(stored, |plain| file::read_frozen(plain))?)
+    })?;
     std::fs::remove_dir_all(&folder)?;
     Ok(())
+}
+
+/// Says how long `work` takes, in wall and in CPU time of all threads, and how much memory it takes
+/// at its peak, on top of what there was.
+fn timed<T>(name: &str, work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+    // Restarts the peak; where that is refused, the peak is that of the whole run.
+    let _refused = std::fs::write("/proc/self/clear_refs", "5");
+    let before = memory("VmRSS")?;
+    let (begin, used) = (Instant::now(), cpu_seconds()?);
+    let done = work()?;
+    println!(
+        "  {name}: {:.2} s, {:.2} CPU s, at most {:.0} MB more",
+        begin.elapsed().as_secs_f64(),
+        cpu_seconds()? - used,
+        memory("VmHWM")? - before,
+    );
+    Ok(done)
+}
+
+/// CPU time of this process, as the kernel counts it in hundredths.
+fn cpu_seconds() -> Result<f64, Failure> {
+    let text = std::fs::read_to_string("/proc/self/stat")?;
+    // The name of the program, which may hold blanks, is in brackets; eleven figures later come the
+    // ticks of the program and of the kernel for it.
+    let words = text.rsplit(')').next().unwrap_or("").split_whitespace();
+    let ticks: Vec<f64> = words.skip(11).take(2).map(str::parse).collect::<Result<_, _>>()?;
+    Ok(ticks.iter().sum::<f64>() / 100.0)
+}
+
+/// A figure of this process in MB.
+fn memory(figure: &str) -> Result<f64, Failure> {
+    let text = std::fs::read_to_string("/proc/self/status")?;
+    let line = text.lines().find_map(|line| line.strip_prefix(figure)?.strip_prefix(':'));
+    let word = line.and_then(|rest| rest.split_whitespace().next()).ok_or("no such figure")?;
+    Ok(word.parse::<f64>()? * 1024.0 / 1e6)
 }

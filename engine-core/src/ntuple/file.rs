@@ -17,7 +17,8 @@
 //! Refused: a header that is not exactly the above, missing or surplus bytes, and values that are
 //! not finite. A stream is never held in memory, whatever size its header claims.
 
-use std::io::{self, Read, Write};
+use std::io::{self, BufWriter, Read, Write};
+use std::thread;
 
 use sha2::{Digest as _, Sha256};
 
@@ -333,8 +334,33 @@ fn read_all(
     })
 }
 
-/// Writes what `write` writes to `out` as one zstd frame with a checksum. Returns what `write`
-/// returned and the identity of the stored bytes.
+/// An encoder of one zstd frame with a checksum that compresses on all cores. Its bytes are the
+/// same for any number of them.
+///
+/// # Errors
+/// When `level` is not a compression level, or there is no memory for the encoder.
+pub fn encoder<W: Write>(out: W, level: i32) -> io::Result<zstd::Encoder<'static, W>> {
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    encoder_on(out, level, cores.min(MOST_WORKERS))
+}
+
+/// Every worker holds a piece of the input; more than this many wait for whoever writes.
+const MOST_WORKERS: usize = 16;
+
+fn encoder_on<W: Write>(
+    out: W,
+    level: i32,
+    workers: usize,
+) -> io::Result<zstd::Encoder<'static, W>> {
+    let mut encoder = zstd::Encoder::new(out, level)?;
+    encoder.include_checksum(true)?;
+    // One worker too compresses in the pieces of many; none would not.
+    encoder.multithread(workers as u32)?;
+    Ok(encoder)
+}
+
+/// Writes what `write` writes to `out` with [`encoder`]. Returns what `write` returned and the
+/// identity of the stored bytes.
 ///
 /// # Errors
 /// When `out` fails or `level` is not a compression level.
@@ -343,9 +369,10 @@ pub fn compressed<T>(
     level: i32,
     write: impl FnOnce(&mut dyn Write) -> io::Result<T>,
 ) -> io::Result<(T, Identity)> {
-    let mut encoder = zstd::Encoder::new(Hashing::new(out), level)?;
-    encoder.include_checksum(true)?;
-    let written = write(&mut encoder)?;
+    // Handing a piece to the encoder has its price, and some writers write a few bytes at a time.
+    let mut plain = BufWriter::with_capacity(1 << 18, encoder(Hashing::new(out), level)?);
+    let written = write(&mut plain)?;
+    let encoder = plain.into_inner().map_err(io::IntoInnerError::into_error)?;
     Ok((written, encoder.finish()?.finish()?))
 }
 
@@ -416,5 +443,31 @@ impl<S: Read> Read for Hashing<S> {
         let count = self.inner.read(bytes)?;
         self.pass(&bytes[..count]);
         Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drop7::chance::Mulberry32;
+
+    #[test]
+    fn any_number_of_workers_gives_the_same_bytes() {
+        // Twenty pieces of the fast level, from repetitive to random.
+        let mut random = Mulberry32::new(1);
+        let plain: Vec<u8> = (0..40_000_000_u32)
+            .map(|at| {
+                if at % 5_000_000 < 4_000_000 { (at >> 9) as u8 } else { random.next_bits() as u8 }
+            })
+            .collect();
+        let stored = |workers| {
+            let mut encoder = encoder_on(Vec::new(), 1, workers).unwrap();
+            // In odd pieces: what arrives together must not matter either.
+            plain.chunks(1_000_003 * workers).for_each(|piece| encoder.write_all(piece).unwrap());
+            encoder.finish().unwrap()
+        };
+        let one = stored(1);
+        assert!(one == stored(2) && one == stored(4));
+        assert!(zstd::decode_all(&one[..]).unwrap() == plain);
     }
 }
