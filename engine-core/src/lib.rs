@@ -7,7 +7,8 @@
 //! statistics give the same bits on every platform, for any number of workers, because all of them
 //! are functions of 32-bit seeds, and floating point is only ever added in the order the definition
 //! states: no fused multiply-add, no re-association, no transcendental function.
-//! Serial training ([`train`]) is bit-reproducible; with more threads it is not, and says so.
+//! Training ([`train`]) is bit-reproducible with one thread and, in lockstep, with any number;
+//! lock-free with more it is not, and says so.
 //!
 //! # Tour
 //!

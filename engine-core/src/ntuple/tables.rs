@@ -8,10 +8,10 @@
 //!
 //! Training access is through `&self`: any number of threads read and write one set of tables with
 //! relaxed loads and stores. Concurrent updates of one entry may lose one of them; that is the
-//! algorithm, and it is why only single-threaded training is reproducible.
+//! lock-free algorithm, and it is why it is reproducible with one thread only.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use super::features::MAX_ACTIVE;
 use super::lines::{LINE, LineMap, Lines, UNTOUCHED, split};
@@ -274,24 +274,67 @@ impl TrainTables {
         let mut beta_sum = *betas;
         for (&number, &index) in numbers.iter().zip(features) {
             let (line, place) = split(index);
-            let Record { weight: w, error: e, abs_error: a } = self.record_in(number, place);
-            let beta = if a > 0.0 { e.abs() / a } else { 1.0 };
-            let bits = [
-                (w + beta * step).to_bits() ^ self.start,
-                (e + delta).to_bits(),
-                (a + delta.abs()).to_bits(),
-            ];
-            if number == UNTOUCHED {
-                self.store(line, place, bits);
-            } else {
-                for (word, bits) in self.words(number, place).into_iter().zip(bits) {
-                    word.store(bits, Relaxed);
-                }
-            }
+            let beta = self.learn_in(number, line, place, step, delta);
             beta_sum += f64::from(beta);
         }
         *betas = beta_sum;
         (prediction, delta)
+    }
+
+    /// What an update towards `target` would do, changing nothing: the clamped error, and how far an
+    /// entry of step size 1 moves.
+    ///
+    /// # Panics
+    /// As [`TrainTables::update`].
+    pub(crate) fn error(
+        &self,
+        features: &Features,
+        target: f32,
+        alpha: f32,
+        clamp: f32,
+    ) -> (f32, f32) {
+        let delta = (target - self.value(features)).max(-clamp).min(clamp);
+        (delta, alpha * delta / f32::from(self.layout.active() as u8))
+    }
+
+    /// The part of an update that belongs to `entries`: moves each by `step` times its own step size,
+    /// which goes to `betas`, and enters the error into its history.
+    ///
+    /// # Panics
+    /// When an index is not below the layout's entry count.
+    pub(crate) fn learn(&self, entries: &[AtomicU64], step: f32, error: f32, betas: &[AtomicU32]) {
+        let mut numbers = [UNTOUCHED; MAX_ACTIVE];
+        for (number, entry) in numbers.iter_mut().zip(entries) {
+            let (line, place) = split(entry.load(Relaxed));
+            *number = self.map.directory()[line].load(Relaxed);
+            pages::prefetch(&self.weights.records()[*number as usize]);
+            pages::prefetch(&self.history.records()[*number as usize][2 * place]);
+        }
+        for ((&number, entry), beta) in numbers.iter().zip(entries).zip(betas) {
+            let (line, place) = split(entry.load(Relaxed));
+            let learned = self.learn_in(number, line, place, step, error);
+            beta.store(learned.to_bits(), Relaxed);
+        }
+    }
+
+    /// Updates the entry of `line`, which is at `number`; returns its step size.
+    #[inline]
+    fn learn_in(&self, number: u32, line: usize, place: usize, step: f32, error: f32) -> f32 {
+        let Record { weight: w, error: e, abs_error: a } = self.record_in(number, place);
+        let beta = if a > 0.0 { e.abs() / a } else { 1.0 };
+        let bits = [
+            (w + beta * step).to_bits() ^ self.start,
+            (e + error).to_bits(),
+            (a + error.abs()).to_bits(),
+        ];
+        if number == UNTOUCHED {
+            self.store(line, place, bits);
+        } else {
+            for (word, bits) in self.words(number, place).into_iter().zip(bits) {
+                word.store(bits, Relaxed);
+            }
+        }
+        beta
     }
 
     /// Entries that have learned: those that saw an error other than zero.

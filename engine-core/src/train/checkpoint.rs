@@ -353,7 +353,8 @@ fn parse_name(name: &str) -> Option<(u64, &str)> {
     ours.then(|| digits.parse().ok().map(|sequence| (sequence, kind)))?
 }
 
-/// The first field in which two configurations differ, bit for bit.
+/// The first field in which two configurations differ, bit for bit. In lockstep the number of threads
+/// changes no bit and may be another one.
 fn first_difference(a: &TrainConfig, b: &TrainConfig) -> Option<&'static str> {
     [
         ("layout", a.layout == b.layout),
@@ -364,7 +365,8 @@ fn first_difference(a: &TrainConfig, b: &TrainConfig) -> Option<&'static str> {
         ("move_cap", a.move_cap == b.move_cap),
         ("train_seed", a.train_seed == b.train_seed),
         ("seeds", a.seeds == b.seeds),
-        ("threads", a.threads == b.threads),
+        ("parallel", a.parallel == b.parallel),
+        ("threads", a.threads == b.threads || !a.parallel.is_lock_free()),
     ]
     .into_iter()
     .find_map(|(field, same)| (!same).then_some(field))

@@ -4,8 +4,9 @@
 //! Promised: with one thread, a run is a function of its configuration. Every weight, every
 //! accumulator and every figure equals the reference bit for bit
 //! (`tests/golden/{td-serial,serial-curves}.json`, `train-run-sample/`), and a run that is stopped
-//! between any two games, stored, and resumed ends with the same bits. With more threads the
-//! workers share the tables without locks: the counters stay exact, the bits do not repeat.
+//! between any two games, stored, and resumed ends with the same bits. With more threads there is a
+//! choice ([`Parallel`]): lock-free, the default, keeps the counters exact but its bits do not repeat;
+//! in lockstep the run is a function of its configuration for any number of threads.
 //! Refused: wall time (the caller has the clock), the decision what to do next (budget, schedule and
 //! stop reason belong to the caller), and any seed outside the block of the configuration.
 //!
@@ -27,9 +28,12 @@ pub mod schedule;
 pub mod trainer;
 pub mod validation;
 
+mod lockstep;
 mod publish;
 mod sparse;
 mod worker;
 
 pub use report::{ChunkReport, Tally};
-pub use trainer::{SeedBlock, TrainConfig, TrainError, TrainState, Trainer};
+pub use trainer::{
+    InFlight, OpenChunk, Parallel, SeedBlock, TrainConfig, TrainError, TrainState, Trainer,
+};

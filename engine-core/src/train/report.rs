@@ -114,7 +114,8 @@ pub struct ChunkReport {
     pub seed_cursor: u64,
     /// Times the block was read from start to end.
     pub seed_wraps: u64,
-    /// Workers that played in this call. Above 1 the bits of the tables do not repeat.
+    /// Workers that played in this call. Above 1 the bits of the tables do not repeat, except in
+    /// lockstep.
     pub workers: u32,
     /// Whether a stop request ended the call before the chunk was full. The chunk stays open and
     /// the next call continues it; only the report of a full chunk is a row of the curve.

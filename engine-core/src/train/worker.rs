@@ -65,15 +65,11 @@ impl Worker<'_> {
         let mut game = Game::new(seed);
         layout.features(game.public().board(), game.public().moves_remaining(), previous);
         while !game.public().is_over() && game.moves_played() < self.config.move_cap {
-            let Some(mut column) = policy.decide(game.public()).action else { break };
-            if self.config.epsilon > 0.0 && self.explorer.next_unit() < self.config.epsilon {
-                column = random_legal(game.public(), &mut self.explorer).unwrap_or(column);
-            }
-            let Some(played) = game.play(column) else { break };
-            let reward = played.delta as f32 / RISE;
-            let over = played.after.is_over();
-            let target =
-                if over { reward } else { reward + self.look_ahead(policy, &played.after, next) };
+            let Some(Step { target, over, .. }) =
+                step(self.config, policy, &mut self.explorer, &mut game, next)
+            else {
+                break;
+            };
             let TrainConfig { alpha, clamp, .. } = *self.config;
             let betas = &mut self.tally.beta_sum;
             let (_, delta) = self.tables.update_adding(previous, target, alpha, clamp, betas);
@@ -84,25 +80,55 @@ impl Worker<'_> {
         }
         game
     }
+}
 
-    /// The features of an afterstate and its value. Most real moves end on a board the policy has
-    /// just looked at; then both are taken over instead of computed again. One thread gets the same
-    /// bits either way: nothing is written between the decision and this.
-    ///
-    /// The update one move later reads and writes these entries: their history is asked for now.
-    fn look_ahead(
-        &self,
-        policy: &DirectPolicy<&TrainTables>,
-        after: &PublicState,
-        next: &mut Features,
-    ) -> f32 {
-        let value = policy.evaluated(after, next).unwrap_or_else(|| {
-            self.tables.layout().features(after.board(), after.moves_remaining(), next);
-            self.tables.value(next)
-        });
-        self.tables.prefetch_update(next);
-        value
+/// What a real move is learned from.
+pub(super) struct Step {
+    /// The column that was played, 0 at the left.
+    pub(super) column: usize,
+    /// The reward, plus the value of the afterstate when the game goes on; in row rises.
+    pub(super) target: f32,
+    /// Whether the move ended the game; if not, `next` holds the features of the afterstate.
+    pub(super) over: bool,
+}
+
+/// Plays one real move of `game`: the column of the policy, or a random one. `None`, and nothing
+/// played, when there is no column.
+pub(super) fn step(
+    config: &TrainConfig,
+    policy: &mut DirectPolicy<&TrainTables>,
+    explorer: &mut Mulberry32,
+    game: &mut Game,
+    next: &mut Features,
+) -> Option<Step> {
+    let mut column = policy.decide(game.public()).action?;
+    if config.epsilon > 0.0 && explorer.next_unit() < config.epsilon {
+        column = random_legal(game.public(), explorer).unwrap_or(column);
     }
+    let played = game.play(column)?;
+    let reward = played.delta as f32 / RISE;
+    let over = played.after.is_over();
+    let target = if over { reward } else { reward + look_ahead(policy, &played.after, next) };
+    Some(Step { column, target, over })
+}
+
+/// The features of an afterstate and its value. Most real moves end on a board the policy has just
+/// looked at; then both are taken over instead of computed again. One thread gets the same bits
+/// either way: nothing is written between the decision and this.
+///
+/// The update one move later reads and writes these entries: their history is asked for now.
+fn look_ahead(
+    policy: &DirectPolicy<&TrainTables>,
+    after: &PublicState,
+    next: &mut Features,
+) -> f32 {
+    let tables = policy.weights();
+    let value = policy.evaluated(after, next).unwrap_or_else(|| {
+        tables.layout().features(after.board(), after.moves_remaining(), next);
+        tables.value(next)
+    });
+    tables.prefetch_update(next);
+    value
 }
 
 /// Working memory of one worker, reused from game to game.

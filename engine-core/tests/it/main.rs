@@ -30,6 +30,7 @@ mod table_file;
 mod tables;
 mod td_serial;
 mod train_config;
+mod train_lockstep;
 mod train_parallel;
 mod train_run_sample;
 mod trajectories;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use engine_core::ntuple::{Layout, TrainTables};
 use engine_core::progress::{StopToken, Unwatched};
-use engine_core::train::{ChunkReport, SeedBlock, TrainConfig, Trainer};
+use engine_core::train::{ChunkReport, Parallel, SeedBlock, TrainConfig, Trainer};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -80,6 +80,7 @@ impl RunConfig {
             train_seed: seed(&self.train_seed_hex),
             seeds: SeedBlock { start: seed(&self.seeds_start_hex), count: self.seeds_count },
             threads: self.threads,
+            parallel: Parallel::LockFree,
         }
     }
 }

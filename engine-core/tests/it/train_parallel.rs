@@ -1,4 +1,4 @@
-//! Training with several threads: counters stay exact, values stay finite, play stays sane. The bits
+//! Lock-free training with several threads: counters stay exact, values stay finite, play stays sane. The bits
 //! are not compared, because they do not repeat.
 
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use engine_core::ntuple::TrainTables;
 use engine_core::progress::{Progress, StopToken, Unwatched};
-use engine_core::train::{SeedBlock, TrainConfig, TrainError, TrainState, Trainer};
+use engine_core::train::{Parallel, SeedBlock, TrainConfig, TrainError, TrainState, Trainer};
 
 const THREADS: u32 = 2;
 
@@ -92,7 +92,7 @@ fn an_open_chunk_of_other_threads_is_refused() {
     let state: TrainState = two.state().clone();
     let one = TrainConfig { threads: 1, ..two.config().clone() };
     let refused = Trainer::new(one, tables).unwrap().resume(state);
-    assert_eq!(refused.err(), Some(TrainError::Threads { stored: 2, threads: 1 }));
+    assert_eq!(refused.err(), Some(TrainError::Streams { stored: 2, configured: 1 }));
 }
 
 #[test]
@@ -100,6 +100,7 @@ fn a_configuration_out_of_range_is_refused_by_name() {
     let (trainer, tables) = trainer(0.0);
     let good = trainer.config().clone();
     let none = SeedBlock { start: 0, count: 0 };
+    let lockstep = |games| Parallel::Lockstep { games };
     for (field, config) in [
         ("alpha", TrainConfig { alpha: 0.0, ..good.clone() }),
         ("alpha", TrainConfig { alpha: f32::NAN, ..good.clone() }),
@@ -110,6 +111,8 @@ fn a_configuration_out_of_range_is_refused_by_name() {
         ("move_cap", TrainConfig { move_cap: 0, ..good.clone() }),
         ("seeds.count", TrainConfig { seeds: none, ..good.clone() }),
         ("threads", TrainConfig { threads: 0, ..good.clone() }),
+        ("parallel.lockstep.games", TrainConfig { parallel: lockstep(0), ..good.clone() }),
+        ("parallel.lockstep.games", TrainConfig { parallel: lockstep(1025), ..good.clone() }),
     ] {
         match Trainer::new(config, Arc::clone(&tables)).err() {
             Some(TrainError::Config { field: named, .. }) => assert_eq!(named, field),

@@ -2,7 +2,7 @@
 //! arm.
 
 use engine_core::ntuple::Layout;
-use engine_core::train::{SeedBlock, TrainConfig};
+use engine_core::train::{Parallel, SeedBlock, TrainConfig};
 
 use crate::domain::protocol::{Freeze, StopRule, TrainArm, Validate};
 use crate::domain::records::Lease;
@@ -97,6 +97,7 @@ impl<'a> Job<'a> {
             train_seed: self.arm.train_seed.0,
             seeds: seed_block(context.lease(&self.arm.seeds)?),
             threads: self.arm.threads,
+            parallel: Parallel::LockFree,
         })
     }
 }
