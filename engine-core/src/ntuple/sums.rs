@@ -18,7 +18,7 @@ use super::pages;
 use crate::instructions::{InstructionSet, per_instruction_set};
 
 /// Tables that are looked up together.
-const AHEAD: usize = 8;
+const AHEAD: usize = 16;
 
 /// The sum of every lane's entries in table order, each addition rounded to `f32`, over the tables of
 /// `layout`, which are kept in `lines`.
