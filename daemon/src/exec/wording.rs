@@ -1,5 +1,7 @@
 //! The words of a verdict: one sentence that says no more than was tested, and what limits it.
 
+use std::collections::BTreeSet;
+
 use engine_core::stats::Outcome as GateOutcome;
 
 use super::analyse::{Analysis, Contrast};
@@ -109,10 +111,22 @@ pub fn limitations(protocol: &Protocol, analysis: &Analysis) -> Vec<String> {
             thousands(contrast.score.detection_floor)
         ));
     }
-    if protocol.train.iter().any(|arm| arm.threads > 1) {
+    if protocol.train.iter().any(|arm| arm.threads > 1 && arm.lockstep_games.is_none()) {
         limits.push(String::from(
             "Training ran lock-free on several threads: repeating it gives other tables. The frozen \
              file is identified by its digest.",
+        ));
+    }
+    // One game in flight is serial training.
+    let in_flight = protocol.train.iter().filter_map(|arm| arm.lockstep_games);
+    let in_flight: BTreeSet<u32> = in_flight.filter(|&games| games > 1).collect();
+    if !in_flight.is_empty() {
+        let games: Vec<String> = in_flight.iter().map(u32::to_string).collect();
+        limits.push(format!(
+            "Training ran in lockstep with {} games in flight: a move does not know what the others \
+             of its round taught. Another number of games gives other tables; with this one they can \
+             be recomputed bit for bit, with any number of threads.",
+            games.join(" or ")
         ));
     }
     if !protocol.train.is_empty() {

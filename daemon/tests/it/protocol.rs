@@ -159,6 +159,21 @@ fn defaults_of_training_reach_every_arm_and_the_main_run() {
 }
 
 #[test]
+fn lockstep_is_in_the_resolved_form_only_where_it_is_asked_for() {
+    let lock_free = toml(QUICKSTART).unwrap();
+    let bytes = canonical::to_bytes(&lock_free).unwrap();
+    assert!(!String::from_utf8(bytes).unwrap().contains("lockstep"));
+
+    let text =
+        QUICKSTART.replace("name = \"columns\"\n", "name = \"columns\"\nlockstep_games = 16\n");
+    let protocol = toml(&text).unwrap();
+    let games: Vec<_> = protocol.train.iter().map(|arm| arm.lockstep_games).collect();
+    assert_eq!(games, [None, Some(16)]);
+    let bytes = canonical::to_bytes(&protocol).unwrap();
+    assert_eq!(parse(&bytes, MediaType::Json).unwrap(), protocol);
+}
+
+#[test]
 fn the_estimate_of_the_quickstart_adds_up() {
     let protocol = toml(QUICKSTART).unwrap();
     let estimate = estimate(&protocol);

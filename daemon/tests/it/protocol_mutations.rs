@@ -199,6 +199,7 @@ fn assert_promises(protocol: &Protocol) {
         assert!((0.0..=1.0).contains(&arm.epsilon) && arm.optimistic_rises >= 0.0);
         assert!(arm.clamp_rises.is_finite() && arm.optimistic_rises.is_finite());
         assert!((1..=protocol.budget.threads).contains(&arm.threads));
+        assert!(arm.lockstep_games.is_none_or(|games| (1..=1024).contains(&games)));
         assert!(arm.move_cap > 0);
         assert!(has_role(protocol, &arm.seeds, Role::Training));
         assert_validation(protocol, &arm.validate, arm.moves, arm.chunk_moves);

@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use engine_core::train::Parallel;
 use heldout::app::{App, CreateOptions};
+use heldout::config::Config;
 use heldout::domain::protocol::{MediaType, Role};
 use heldout::domain::records::{LeaseState, Outcome, RunState, Validity, WorkState};
 use heldout::domain::refusal::Code;
 use heldout::exec::analyse::Analysis;
 use heldout::exec::train::{TrainOutput, curve};
 
-use crate::whole_run::{TINY, finished, open, read};
+use crate::whole_run::{TINY, finished, open, read, until};
 
 #[tokio::test]
 async fn a_run_leaves_everything_its_verdict_rests_on() {
@@ -155,4 +157,40 @@ async fn a_budget_that_does_not_fit_the_machine_is_refused_with_the_numbers() {
     assert_eq!(refusal.errors[0].pointer, "/budget/threads");
     assert!(refusal.errors[0].detail.contains("2 threads are declared, 1 are there"));
     app.shutdown(std::time::Duration::from_secs(5)).await;
+}
+
+#[tokio::test]
+async fn lockstep_training_is_on_record_and_leaves_the_same_table_on_other_threads() {
+    let mut tables = Vec::new();
+    for threads in [1, 2] {
+        let folder = tempfile::tempdir().unwrap();
+        let config = Config { threads: Some(threads), ..Config::new(folder.path()) };
+        let app = App::open(config).await.unwrap();
+        let text = std::str::from_utf8(TINY)
+            .unwrap()
+            .replace("threads = 1", &format!("threads = {threads}"))
+            .replace("[train]\n", "[train]\nlockstep_games = 4\n");
+        let created = app
+            .create_experiment(text.as_bytes(), MediaType::Toml, CreateOptions::default())
+            .await
+            .unwrap();
+        let run = app.start_run(&created.experiment.unwrap().id).await.unwrap().id;
+        let status = until(&app, &run, |status| status.run.state == RunState::Completed).await;
+        app.wait(&run).await;
+
+        let unit = status.unit("train/main").unwrap();
+        let output: TrainOutput = serde_json::from_value(unit.output.clone().unwrap()).unwrap();
+        assert_eq!(
+            (output.threads, output.parallel),
+            (threads as u32, Parallel::Lockstep { games: 4 })
+        );
+        let chunks = app.store().chunks(&run, "main").await.unwrap();
+        assert!(chunks.iter().all(|chunk| chunk.figures["lockstepGames"] == 4));
+        let limitations = status.result.unwrap().limitations;
+        assert!(limitations.iter().any(|limit| limit.contains("in lockstep with 4 games")));
+        assert!(!limitations.iter().any(|limit| limit.contains("lock-free")), "{limitations:?}");
+        tables.push((output.moves, output.games, output.touched, output.table));
+        app.shutdown(std::time::Duration::from_secs(5)).await;
+    }
+    assert_eq!(tables[0], tables[1]);
 }

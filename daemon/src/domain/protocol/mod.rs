@@ -208,8 +208,11 @@ pub struct TrainArm {
     pub moves: u64,
     /// Moves between two rows of the curve.
     pub chunk_moves: u64,
-    /// Threads; 1 is bit-reproducible.
+    /// Threads. With 1, or in lockstep with any number, training is bit-reproducible.
     pub threads: u32,
+    /// Games in flight when threads train in lockstep, 1..=1024; absent when they train lock-free.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lockstep_games: Option<u32>,
     /// Learning rate.
     pub alpha: f64,
     /// Share of random moves, 0..=1.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use engine_core::ntuple::Layout;
+use engine_core::train::TrainConfig;
 use serde_json::Value;
 
 use super::fields::{Faults, Fields, Found, Place, Quoted, did_you_mean, named_list};
@@ -153,6 +154,7 @@ struct Parts {
     layout: Option<Layout>,
     moves: Option<u64>,
     threads: Option<u32>,
+    lockstep_games: Option<u32>,
     alpha: Option<f64>,
     epsilon: Option<f64>,
     optimistic_rises: Option<f64>,
@@ -189,6 +191,11 @@ impl Context<'_> {
                 }
                 Some(threads)
             }),
+            lockstep_games: fields.optional(
+                "lockstep_games",
+                faults,
+                whole32(1..=TrainConfig::MAX_GAMES),
+            ),
             alpha: fields.optional("alpha", faults, |value, place, faults| {
                 positive(10.0, value, place, faults)
             }),
@@ -245,6 +252,7 @@ impl Context<'_> {
             moves: parts.moves?,
             chunk_moves: chunk_moves?,
             threads: parts.threads.or(self.budget_threads)?,
+            lockstep_games: parts.lockstep_games,
             alpha: parts.alpha.unwrap_or(1.0),
             epsilon: parts.epsilon.unwrap_or(0.0),
             optimistic_rises: parts.optimistic_rises.unwrap_or(20.0),

@@ -1,5 +1,6 @@
 //! What a training unit remembers between sessions, and what it leaves.
 
+use engine_core::train::Parallel;
 use engine_core::train::plateau::PlateauReading;
 use engine_core::train::schedule::Every;
 use serde::{Deserialize, Serialize};
@@ -88,8 +89,11 @@ pub struct TrainOutput {
     pub plateau: Option<PlateauReading>,
     /// The point whose tables are stored; absent for an arm that cannot become the candidate.
     pub table: Option<FrozenPoint>,
-    /// Worker threads; above 1 the bits of the tables do not repeat.
+    /// Worker threads; above 1 the bits of the tables do not repeat, except in lockstep.
     pub threads: u32,
+    /// How the workers shared the tables. Outputs from before there was a choice are lock-free.
+    #[serde(default)]
+    pub parallel: Parallel,
     /// Wall seconds, all sessions.
     pub wall_seconds: f64,
 }

@@ -97,7 +97,10 @@ impl<'a> Job<'a> {
             train_seed: self.arm.train_seed.0,
             seeds: seed_block(context.lease(&self.arm.seeds)?),
             threads: self.arm.threads,
-            parallel: Parallel::LockFree,
+            parallel: self
+                .arm
+                .lockstep_games
+                .map_or(Parallel::LockFree, |games| Parallel::Lockstep { games }),
         })
     }
 }

@@ -1,9 +1,9 @@
 //! Training an arm, or the long run: chunks, validation points, checkpoints, the best point.
 //!
 //! Promised: the budget is a total over all sessions; a stop leaves a whole checkpoint at a game
-//! boundary, and a kill costs at most the work since the last one; a point is in the checkpoint
-//! before it is in the database, so a stored point is never played again. With one thread a resumed
-//! arm ends with the bits of an undisturbed one.
+//! boundary (in lockstep: of every game in flight), and a kill costs at most the work since the last
+//! one; a point is in the checkpoint before it is in the database, so a stored point is never played
+//! again. With one thread, or in lockstep, a resumed arm ends with the bits of an undisturbed one.
 
 mod curve;
 mod job;
@@ -228,6 +228,9 @@ impl<'a> Session<'a> {
             if chunk_seconds > 0.0 { report.tally.moves as f64 / chunk_seconds } else { 0.0 };
         figures.insert("movesPerSecond".into(), json!(rate));
         figures.insert("workers".into(), json!(report.workers));
+        if let Some(games) = self.job.arm.lockstep_games {
+            figures.insert("lockstepGames".into(), json!(games));
+        }
         self.context.report(Report::Chunk(
             self.context.token.clone(),
             Chunk {
@@ -276,6 +279,7 @@ impl<'a> Session<'a> {
             plateau: self.curve.plateau,
             table: self.curve.kept.clone(),
             threads: config.threads,
+            parallel: config.parallel,
             wall_seconds: self.wall(),
         })
     }
