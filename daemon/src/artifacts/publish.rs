@@ -3,6 +3,7 @@
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
+use engine_core::ntuple::file::encoder;
 use fs_err as fs;
 use sha2::{Digest as _, Sha256};
 use tempfile::NamedTempFile;
@@ -70,9 +71,7 @@ impl Archive {
         fs::create_dir_all(&self.folder)?;
         let file = tempfile::Builder::new().prefix(PARTIAL).tempfile_in(&self.folder)?;
         let stored = Hashing::new(BufWriter::with_capacity(1 << 20, file.as_file()));
-        let mut encoder = zstd::Encoder::new(stored, LEVEL)?;
-        encoder.include_checksum(true)?;
-        let mut plain = Hashing::new(encoder);
+        let mut plain = Hashing::new(encoder(stored, LEVEL)?);
         write(&mut plain)?;
         let (encoder, sha256, bytes) = plain.finish();
         let (mut buffer, stored_sha256, stored_bytes) = encoder.finish()?.finish();

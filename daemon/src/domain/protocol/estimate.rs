@@ -9,7 +9,7 @@ use engine_core::search::completion_bound;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::growth::{FROZEN, PROGRAM, TRAINABLE, Trained};
+use super::growth::{PROGRAM, Trained, frozen_bound, trainable_bound};
 use super::{CANDIDATE, FAIR, PlayerSpec, Protocol, SearchSpec, Validate};
 
 /// Bytes of one slot of a search's transposition table, as an upper bound.
@@ -72,9 +72,9 @@ pub struct TableEstimate {
     pub entries: u64,
     /// Entries read per position.
     pub active: u32,
-    /// Most bytes while training: 12 per entry. 0 for a screen arm.
+    /// Most bytes while training: 12.25 per entry. 0 for a screen arm.
     pub trainable_bytes_bound: u64,
-    /// Most bytes when frozen: 4 per entry.
+    /// Most bytes when frozen: 4.25 per entry.
     pub frozen_bytes_bound: u64,
 }
 
@@ -100,7 +100,7 @@ pub struct Peak {
     pub at: String,
     /// Expected resident bytes.
     pub resident_bytes: u64,
-    /// Bytes if every page of the tables were touched.
+    /// Bytes if every line of the tables were touched.
     pub bound_bytes: u64,
 }
 
@@ -206,8 +206,8 @@ fn table(layout: &Layout, trainable: bool) -> TableEstimate {
         layout: layout.to_string(),
         entries,
         active: layout.active() as u32,
-        trainable_bytes_bound: if trainable { TRAINABLE * entries } else { 0 },
-        frozen_bytes_bound: FROZEN * entries,
+        trainable_bytes_bound: if trainable { trainable_bound(layout) } else { 0 },
+        frozen_bytes_bound: frozen_bound(layout),
     }
 }
 
@@ -226,7 +226,7 @@ impl Screening<'_> {
     }
 
     /// Expected and largest bytes of all tables that play, with the program and the searches. An
-    /// edited table has no untouched pages.
+    /// edited table has no untouched lines.
     fn memory(&self) -> (u64, u64) {
         let mut played: Vec<&str> = Vec::new();
         let mut searches = 0;
@@ -245,7 +245,7 @@ impl Screening<'_> {
         let (mut resident, mut bound) = (PROGRAM + searches, PROGRAM + searches);
         for name in played {
             let Some(layout) = self.layout(name) else { continue };
-            let all = FROZEN * layout.entries();
+            let all = frozen_bound(layout);
             let touched = self.candidate.map_or(all, |trained| trained.frozen);
             resident += if name == CANDIDATE { touched } else { all };
             bound += all;
