@@ -69,6 +69,55 @@ pub fn profile() -> Value {
     })
 }
 
+/// The processor, as far as speed depends on it.
+pub fn processor() -> Value {
+    json!({
+        "model": cpuinfo("model name"),
+        "physicalCores": physical_cores(),
+        "logicalCpus": cpu_count(),
+        "affinityLogicalCpus": capacity().threads,
+        "caches": caches(),
+        "hugePages": line("/sys/kernel/mm/transparent_hugepage/enabled"),
+    })
+}
+
+/// Bytes of memory that could be taken now.
+pub fn available_bytes() -> Option<u64> {
+    meminfo("MemAvailable")
+}
+
+/// Bytes of memory that this process holds now.
+pub fn resident_bytes() -> Option<u64> {
+    kib_of(&read("/proc/self/status")?, "VmRSS")
+}
+
+/// Caches of the first processor, the smallest first; none when the system does not say.
+fn caches() -> Vec<Value> {
+    let folder = "/sys/devices/system/cpu/cpu0/cache";
+    (0..8)
+        .map_while(|index| {
+            let level: u32 = line(&format!("{folder}/index{index}/level"))?.parse().ok()?;
+            Some(json!({
+                "level": level,
+                "type": line(&format!("{folder}/index{index}/type")),
+                "size": line(&format!("{folder}/index{index}/size")),
+                "sharedBy": line(&format!("{folder}/index{index}/shared_cpu_list")),
+            }))
+        })
+        .collect()
+}
+
+/// Bytes of the second- and the third-level cache of the first processor.
+pub fn cache_bytes() -> Option<[u64; 2]> {
+    let caches = caches();
+    let bytes = |level: u32| {
+        let cache = caches.iter().find(|cache| cache["level"] == level)?;
+        let size = cache["size"].as_str()?.strip_suffix('K')?;
+        size.parse::<u64>().ok().map(|kib| kib * KIB)
+    };
+    Some([bytes(2)?, bytes(3)?])
+}
+
 fn read(path: &str) -> Option<String> {
     fs::read_to_string(path).ok()
 }
@@ -78,7 +127,11 @@ fn line(path: &str) -> Option<String> {
 }
 
 fn meminfo(field: &str) -> Option<u64> {
-    let text = read("/proc/meminfo")?;
+    kib_of(&read("/proc/meminfo")?, field)
+}
+
+/// A field in kilobytes, in bytes.
+fn kib_of(text: &str, field: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))?;
     line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kib| kib * KIB)
 }
@@ -166,7 +219,7 @@ fn cgroup(file: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{capacity, profile};
+    use super::{available_bytes, cache_bytes, capacity, processor, profile, resident_bytes};
 
     #[test]
     fn a_profile_has_every_part_and_no_host_name() {
@@ -181,6 +234,16 @@ mod tests {
                 assert!(!profile.to_string().contains(&name), "the host name is in the profile");
             }
         }
+    }
+
+    #[test]
+    fn a_process_holds_less_than_the_machine_has() {
+        assert!(processor()["affinityLogicalCpus"].as_u64() >= Some(1));
+        if let (Some(resident), Some(total)) = (resident_bytes(), super::meminfo("MemTotal")) {
+            assert!(resident > 1 << 20 && resident < total, "{resident} of {total}");
+        }
+        assert!(cache_bytes().is_none_or(|[second, third]| second < third));
+        assert!(available_bytes().is_none_or(|bytes| bytes > 0));
     }
 
     #[test]

@@ -24,6 +24,7 @@
 //! | [`check`] | gates that must pass before a held-out seed is opened |
 //! | [`progress`] | how long work reports and how it is stopped |
 //! | [`instructions`] | which instructions the hot loops run on |
+//! | [`workload`] | the hot paths as loops to be timed, without the clock |
 
 pub mod check;
 pub mod drop7;
@@ -35,3 +36,4 @@ pub mod screen;
 pub mod search;
 pub mod stats;
 pub mod train;
+pub mod workload;

@@ -2,12 +2,11 @@
 
 use clap::Args;
 use engine_core::check::{Effort, GateRun, run_all};
-use engine_core::ntuple::Layout;
 use engine_core::progress::{Progress, StopToken};
 use indicatif::ProgressBar;
 
 use super::{Exit, Session, out};
-use crate::domain::refusal::{Code, Refusal};
+use crate::domain::refusal::Refusal;
 
 #[derive(Debug, Args)]
 pub(super) struct GatesArgs {
@@ -30,13 +29,7 @@ impl Progress for Bar {
 
 /// Runs the gates of this build and prints one line each.
 pub(super) fn gates(session: &Session, arguments: &GatesArgs) -> Result<Exit, Refusal> {
-    let mut layouts: Vec<Layout> = Vec::new();
-    for (index, text) in arguments.layout.iter().enumerate() {
-        layouts.push(text.parse().map_err(|error| {
-            Refusal::new(Code::InvalidRequest, format!("layout {text:?}: {error}"))
-                .at(format!("/layout/{index}"), "is not a layout")
-        })?);
-    }
+    let layouts = super::layouts(&arguments.layout)?;
     let effort = if arguments.full { Effort::Full } else { Effort::Quick };
     let bar = Bar(ProgressBar::new_spinner().with_message("CHECK gates"));
     bar.0.enable_steady_tick(std::time::Duration::from_millis(200));

@@ -1,11 +1,13 @@
 //! The command line. Answers go to standard output, everything else to standard error.
 //!
 //! Exit codes: 0 done; 1 a verdict against what was asked (`verify` and `gates` that fail, `run
-//! --require-pass` without a pass); 2 the command line is wrong; 3 refused, with the reason (bad
-//! protocol, unknown id, folder in use, a run that ended without a verdict); 4 something failed
-//! inside; 130 stopped by a signal before the end. A run whose gate fails is a successful run: 0.
+//! --require-pass` without a pass); 2 the command line or the environment is wrong; 3 refused, with
+//! the reason (bad protocol, unknown id, folder in use, a run that ended without a verdict); 4
+//! something failed inside; 130 stopped by a signal before the end. A run whose gate fails is a
+//! successful run: 0.
 
 mod bars;
+mod bench;
 mod checks;
 mod experiment;
 mod export;
@@ -21,6 +23,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use engine_core::instructions::InstructionSet;
+use engine_core::ntuple::Layout;
 
 use crate::app::App;
 use crate::artifacts::Archive;
@@ -112,6 +116,12 @@ enum Command {
     /// Run the CHECK gates of this build.
     #[command(after_help = "Example:\n  heldout gates --full")]
     Gates(checks::GatesArgs),
+    /// Measure how fast this build is on this machine.
+    #[command(
+        after_help = "Example:\n  heldout bench --quick\n\nThe instructions in use are chosen by what the \
+                            processor has; HELDOUT_INSTRUCTIONS=portable measures the plainest ones."
+    )]
+    Bench(bench::BenchArgs),
     /// List seed leases and who opened them.
     #[command(after_help = "Example:\n  heldout leases --json")]
     Leases,
@@ -168,6 +178,10 @@ pub fn main() -> ExitCode {
             return ExitCode::from(code);
         }
     };
+    if let Err(error) = InstructionSet::forced() {
+        out::note(&error.to_string());
+        return ExitCode::from(2);
+    }
     telemetry::init(match cli.command {
         Command::Serve(_) => Verbosity::Events,
         _ => Verbosity::Warnings,
@@ -217,6 +231,7 @@ async fn dispatch(command: Command, session: Session) -> Result<Exit, Refusal> {
         Command::Resume(arguments) => experiment::resume(&session, &arguments).await,
         Command::ValidateNow(arguments) => experiment::validate_now(&session, &arguments).await,
         Command::Gates(arguments) => checks::gates(&session, &arguments),
+        Command::Bench(arguments) => bench::bench(&session, &arguments),
         Command::Leases => reading::leases(&session).await,
         Command::Verify(arguments) => verifying::verify(&session, &arguments).await,
         Command::Import(arguments) => verifying::import(&session, &arguments).await,
@@ -263,6 +278,17 @@ impl Session {
             .hint("Name it with --url, like --url http://127.0.0.1:7878.")
         })
     }
+}
+
+/// The layouts named on the command line.
+fn layouts(texts: &[String]) -> Result<Vec<Layout>, Refusal> {
+    let layout = |(index, text): (usize, &String)| {
+        text.parse().map_err(|error| {
+            Refusal::new(Code::InvalidRequest, format!("layout {text:?}: {error}"))
+                .at(format!("/layout/{index}"), "is not a layout")
+        })
+    };
+    texts.iter().enumerate().map(layout).collect()
 }
 
 /// A run as it is named on the command line: by its id, or as the latest one.

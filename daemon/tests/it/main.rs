@@ -3,6 +3,7 @@
 
 mod artifacts;
 mod bad_protocols;
+mod bench;
 mod canonical;
 mod cli;
 mod http;

@@ -20,7 +20,7 @@ pub mod lanes;
 pub mod layout;
 pub mod leaf;
 pub(crate) mod lines;
-mod pages;
+pub(crate) mod pages;
 pub mod promote;
 mod sums;
 pub mod tables;
