@@ -518,6 +518,11 @@ impl fmt::Debug for FrozenTables {
 }
 
 #[cfg(all(test, target_os = "linux", not(miri)))]
+#[expect(
+    clippy::unwrap_used,
+    clippy::float_cmp,
+    reason = "a test stops at the first surprise; equal bits are meant"
+)]
 mod tests {
     use super::*;
 
