@@ -179,7 +179,8 @@ fn the_estimate_of_the_quickstart_adds_up() {
     let estimate = estimate(&protocol);
     let lines = estimate.arms[0].tables.as_ref().unwrap();
     assert_eq!((lines.entries, lines.active), (140_000_000, 14));
-    assert_eq!(lines.trainable_bytes_bound, 1_680_000_000);
+    // Twelve bytes an entry and four for every sixteen.
+    assert_eq!(lines.trainable_bytes_bound, 1_715_000_000);
     let screens = protocol.screen.arms.len() as u64;
     assert_eq!(estimate.totals.screen_games, 256 * screens);
     assert_eq!(estimate.totals.held_out_seeds, 256);

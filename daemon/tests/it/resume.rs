@@ -24,8 +24,8 @@ async fn stop_and_resume(holds: impl Fn(&RunStatus) -> bool, is_where: &str) {
     assert_eq!(stopped.state, RunState::Stopped);
     app.shutdown(Duration::from_mins(1)).await;
     let (status, _) = read(folder.path()).await.unwrap();
-    let unit = status.units.iter().find(|unit| unit.state == WorkState::Stopped);
-    assert_eq!(unit.map(|unit| unit.key.as_str()), Some(is_where), "{:?}", status.units);
+    let state = status.unit(is_where).map(|unit| unit.state);
+    assert_eq!(state, Some(WorkState::Stopped), "{:?}", status.units);
 
     let app = open(folder.path()).await;
     app.resume_run(&run).await.unwrap();

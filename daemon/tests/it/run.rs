@@ -130,7 +130,7 @@ async fn an_opened_block_is_never_opened_again_and_a_repeat_draws_a_fresh_one() 
 async fn a_second_process_is_refused_and_a_dry_run_stores_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let app = open(folder.path()).await;
-    let config = heldout::config::Config::new(folder.path());
+    let config = Config::new(folder.path());
     let refusal = App::open(config).await.unwrap_err();
     assert_eq!(refusal.code, Code::Locked);
     assert!(refusal.detail.contains(&std::process::id().to_string()), "{refusal}");

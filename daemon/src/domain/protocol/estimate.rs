@@ -144,7 +144,7 @@ impl Estimate {
             return None;
         }
         Some(format!(
-            "{at} is expected to hold {} in memory ({} if every page of its tables were touched), \
+            "{at} is expected to hold {} in memory ({} if every line of its tables were touched), \
              which is more than the budget of {}",
             amount(*resident_bytes),
             amount(*bound_bytes),
@@ -329,13 +329,13 @@ fn assumptions(protocol: &Protocol) -> Vec<String> {
     ];
     if !protocol.train.is_empty() {
         assumptions.push(String::from(
-            "Training memory: the share of touched 4 KiB pages as measured up to 32 million moves, \
+            "Training memory: the touched lines of sixteen entries as measured up to 32 million moves, \
              extrapolated beyond, plus 15 percent and a copy of the best point; arms train one after \
              the other.",
         ));
     }
     if protocol.train.iter().any(|arm| arm.init_from.is_some()) {
-        assumptions.push(String::from("Warm starts: every page of the tables is touched."));
+        assumptions.push(String::from("Warm starts: every line of the tables is touched."));
     }
     if !protocol.tables.is_empty() {
         assumptions.push(String::from(
