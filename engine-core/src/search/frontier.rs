@@ -140,7 +140,10 @@ impl<L: Leaf> Frontier<L> {
         let hash = (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let slot = (hash >> (64 - SEEN.ilog2())) as usize;
         let seen = &mut self.seen[slot];
-        let known = seen.words == words;
+        // Word by word: the four have just been written, and reading them back as one vector waits
+        // until they have reached the cache.
+        let [s0, s1, s2, s3] = seen.words;
+        let known = (s0 ^ w0) | (s1 ^ w1) | (s2 ^ w2) | (s3 ^ w3) == 0;
         if !known || seen.batch != self.batch {
             // A position that is not over has a countdown, so no words are all zero: a fresh slot
             // is nobody's.

@@ -91,7 +91,10 @@ impl NodeTable {
 
     pub(super) fn get(&self, key: &Key) -> Option<Known> {
         let [w0, w1, w2, w3, what, tag] = self.slots[self.index(key)];
-        (tag >> 1 == self.decision && [w0, w1, w2, w3] == key.words).then(|| {
+        // Word by word: a vector of words just written waits until they have reached the cache.
+        let [k0, k1, k2, k3] = key.words;
+        let same = (w0 ^ k0) | (w1 ^ k1) | (w2 ^ k2) | (w3 ^ k3) == 0;
+        (tag >> 1 == self.decision && same).then(|| {
             if tag & 1 == 0 {
                 Known::Value(f64::from_bits(what))
             } else {
