@@ -151,9 +151,14 @@ pub(crate) fn inexact_detail(text: &str, nearest: f64) -> String {
 
 /// Whether `nearest`, printed with the fewest digits that name it, has exactly the value of the
 /// decimal `text`: the text survives being read as a double and written again.
+///
+/// Halfway between two such numbers both name the double, and printers differ in which they choose;
+/// what the canonical form would write is as good as what this library would.
 pub(crate) fn is_exact(text: &str, nearest: f64) -> bool {
-    let written = Decimal::of(text);
-    written.is_some() && written == Decimal::of(&format!("{nearest:e}"))
+    let Some(written) = Decimal::of(text) else { return false };
+    let is = |printed: &str| Decimal::of(printed).is_some_and(|printed| printed == written);
+    is(&format!("{nearest:e}"))
+        || serde_json_canonicalizer::to_string(&nearest).is_ok_and(|printed| is(&printed))
 }
 
 /// A decimal number without leading and trailing zeros: digits times a power of ten. Signs are left

@@ -66,6 +66,17 @@ fn longest_key(value: &Value) -> usize {
     }
 }
 
+/// 23042372675190.0625 exactly: two numbers of seventeen digits are equally near.
+#[test]
+fn a_number_halfway_between_two_names_is_read_by_either() {
+    for text in ["23042372675190.062", "23042372675190.063"] {
+        let read = read_json(text.as_bytes()).unwrap();
+        let bytes = to_bytes(&read).unwrap();
+        assert_eq!(to_bytes(&read_json(&bytes).unwrap()).unwrap(), bytes);
+    }
+    assert!(read_json(b"23042372675190.061").is_err(), "the nearest double has another name");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
