@@ -1,7 +1,7 @@
 //! Which instructions the hot loops run on. One binary holds every compilation of them; the choice is
 //! made when the program starts, by what the processor has.
 //!
-//! Promised: every set gives the same bits. A loop is written once; [`per_instruction_set!`] compiles
+//! Promised: every set gives the same bits. A loop is written once; `per_instruction_set!` compiles
 //! it several times with other instructions allowed, and no set allows fused multiply-add. The
 //! environment variable [`VARIABLE`] forces a set, which is how tests reach all of them.
 //! Refused: a set the processor lacks. No value of it can be made.
