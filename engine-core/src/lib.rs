@@ -8,7 +8,7 @@
 //! are functions of 32-bit seeds, and floating point is only ever added in the order the definition
 //! states: no fused multiply-add, no re-association, no transcendental function.
 //! Training ([`train`]) is bit-reproducible with one thread and, in lockstep, with any number;
-//! lock-free with more it is not, and says so.
+//! lock-free training with more threads is not, and says so.
 //!
 //! # Tour
 //!

@@ -8,9 +8,9 @@
 //! then is. Games that ended are counted, and their slots take the next seeds, in slot order too.
 //!
 //! Promised: everything but the number of workers is a function of the configuration and the number
-//! of games in flight, down to the rounding of the sums. One game in flight is serial training. A stop is looked at after
-//! every round and keeps the games in flight as their seeds and columns, so that a resumed run ends
-//! with the bits of one that was never stopped.
+//! of games in flight, down to the rounding of the sums. One game in flight is serial training. A
+//! stop is looked at after every round and keeps the games in flight as their seeds and columns, so
+//! that a resumed run ends with the bits of one that was never stopped.
 //! Refused: waiting at full load. A thread spins for some microseconds, then sleeps.
 //!
 //! What it costs: a move is chosen with weights that do not know of the other games' moves of the

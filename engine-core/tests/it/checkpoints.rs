@@ -20,14 +20,14 @@ fn config() -> TrainConfig {
     TrainConfig { epsilon: 0.1, move_cap: 120, ..TrainConfig::new(layout, seeds) }
 }
 
-fn fresh(config: &TrainConfig) -> Arc<TrainTables> {
+pub(crate) fn fresh(config: &TrainConfig) -> Arc<TrainTables> {
     Arc::new(TrainTables::fresh(config.layout, config.optimistic_rises).unwrap())
 }
 
 /// Index and bits of every entry that is not fresh.
-type Entries = Vec<(u64, [u32; 3])>;
+pub(crate) type Entries = Vec<(u64, [u32; 3])>;
 
-fn written(tables: &TrainTables) -> Entries {
+pub(crate) fn written(tables: &TrainTables) -> Entries {
     let mut entries = Vec::new();
     tables.for_each_written(|index, record| {
         let bits = [record.weight, record.error, record.abs_error].map(f32::to_bits);

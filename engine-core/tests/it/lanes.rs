@@ -2,11 +2,11 @@
 
 use engine_core::drop7::{Board, Game};
 use engine_core::instructions::InstructionSet;
-use engine_core::ntuple::layout::Family;
 use engine_core::ntuple::{Features, LANES, Lanes, Layout, TrainTables, Weights};
 use proptest::prelude::*;
 
 use crate::synthetic::Synthetic;
+use crate::tuples::any_layout;
 
 fn any_board() -> impl Strategy<Value = Board> {
     prop::collection::vec(prop::collection::vec(1_u32..=9, 0..=7), 7).prop_map(|columns| {
@@ -15,21 +15,6 @@ fn any_board() -> impl Strategy<Value = Board> {
             .map(|cells| cells.iter().rev().fold(0, |word, cell| word << 4 | cell))
             .collect();
         Board::from_columns(words.try_into().unwrap()).unwrap().canonical().0
-    })
-}
-
-fn any_layout() -> impl Strategy<Value = Layout> {
-    (1_usize..64, 0..3_usize, 0..3_usize).prop_map(|(families, phase, fill)| {
-        let mut items: Vec<&str> = Family::ALL
-            .iter()
-            .filter(|family| families >> **family as usize & 1 == 1)
-            .map(|family| family.name())
-            .collect();
-        items.push(["phase=none", "phase=cols", "phase=all"][phase]);
-        if families < 16 {
-            items.push(["fill=none", "fill=occ5", "fill=hgt5"][fill]);
-        }
-        items.join(",").parse().unwrap()
     })
 }
 

@@ -17,28 +17,14 @@ use engine_core::train::{
 };
 use proptest::prelude::*;
 
+use crate::checkpoints::{Entries, fresh, written};
+
 /// Small tables, short games, random columns, and a seed block that wraps.
 fn config(games: u32, threads: u32) -> TrainConfig {
     let seeds = SeedBlock { start: 0xa527_7000, count: 40 };
     let layout = "cols,win32,phase=none".parse().unwrap();
     let parallel = Parallel::Lockstep { games };
     TrainConfig { epsilon: 0.1, move_cap: 60, threads, parallel, ..TrainConfig::new(layout, seeds) }
-}
-
-fn fresh(config: &TrainConfig) -> Arc<TrainTables> {
-    Arc::new(TrainTables::fresh(config.layout, config.optimistic_rises).unwrap())
-}
-
-/// Index and bits of every entry that is not fresh.
-type Entries = Vec<(u64, [u32; 3])>;
-
-fn written(tables: &TrainTables) -> Entries {
-    let mut entries = Vec::new();
-    tables.for_each_written(|index, record| {
-        let bits = [record.weight, record.error, record.abs_error].map(f32::to_bits);
-        entries.push((index, bits));
-    });
-    entries
 }
 
 /// A report without the one figure that tells how many threads there were.

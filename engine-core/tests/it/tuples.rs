@@ -220,7 +220,7 @@ fn any_board() -> impl Strategy<Value = Board> {
     })
 }
 
-fn any_layout() -> impl Strategy<Value = Layout> {
+pub(crate) fn any_layout() -> impl Strategy<Value = Layout> {
     (1_usize..64, 0..3_usize, 0..3_usize).prop_map(|(families, phase, fill)| {
         let mut items: Vec<&str> = Family::ALL
             .iter()
